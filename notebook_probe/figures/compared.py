@@ -11,9 +11,10 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from notebook_probe.checks import chosen_name, step_window
 from notebook_probe.compare.alignment import Alignment
-from notebook_probe.compare.axes import RunAxis
 from notebook_probe.compare.group import group
+from notebook_probe.compare.line_axes import LINE_AXES, LineAxis, LineAxisName, line_axis
 from notebook_probe.compare.members import names_apart
 from notebook_probe.compare.ratio_grid import runs_of
 from notebook_probe.compare.series import read_smoothed
@@ -44,7 +45,7 @@ from notebook_probe.figures.style import (
     ticks,
 )
 from notebook_probe.printable import counted
-from notebook_probe.record.format.source import Floats
+from notebook_probe.record.format.source import Floats, Steps
 from notebook_probe.record.views.thinning.minmax import minmax_rows
 from notebook_probe.record.views.xarray_views import RunSource
 
@@ -54,6 +55,7 @@ N_POINTS = 1400
 LONGEST_NAME = 22
 NOTE_INCHES = 0.2
 UNITS = {"time": "seconds since the first row", "samples": "samples", "epochs": "epochs"}
+LINE_UNITS: Mapping[LineAxisName, str] = {"step": "step", "time": UNITS["time"], "epoch": "epoch"}
 
 Float64s = npt.NDArray[np.float64]
 
@@ -64,6 +66,8 @@ def compared(
     series: Sequence[Series],
     *,
     by: str = "step",
+    x_axis: LineAxisName | None = None,
+    window: tuple[float, float] | None = None,
     grouped: bool = False,
     look: LineOptions = PLAIN_LOOK,  # frozen
     colors: Mapping[Series, int] | None = None,
@@ -80,8 +84,14 @@ def compared(
     others : Source or sequence of Source
     series : sequence of (module, quantity)
     by : str
-        The axis: ``"step"``, ``"time"``, ``"samples"``, ``"epochs"``, or a logged scalar such as
-        ``"loss"``, which places another run's step where its own value was as small.
+        Axis on which the runs are aligned: ``"step"``, ``"time"``, ``"samples"``, ``"epochs"``, or
+        a logged scalar such as ``"loss"``, which places another run's step where its own value was
+        as small.
+    x_axis : "step", "time" or "epoch", optional
+        Horizontal axis of this run, as in a panel; other runs are drawn at the aligned steps of
+        this run, up to its end. By default it is the axis ``by``.
+    window : (float, float), optional
+        First and last step of this run that are shown.
     grouped : bool
         Draw of the others their mean, from the smallest to the largest, and how many they are.
     look : LineOptions, optional
@@ -93,27 +103,32 @@ def compared(
     ------
     UnknownNameError
         A series of which nothing is recorded in this run, or what the axis needs is not.
+    ValueError
+        Another horizontal axis, or a window whose first step is above the last.
 
     Examples
     --------
     >>> compared(run, [nbp.open_run(path)], [("", "loss")], by="time")  # doctest: +SKIP
     """
+    step_window(window)
+    if x_axis is not None:
+        chosen_name("x_axis", x_axis, LINE_AXES)
     series = recorded(source, series)
     for module, quantity in series:
         source.series(module, quantity)  # raises for a wrong name, with the close ones
-    RunAxis(source, by)
+    axis = _Axis(source, by, None if x_axis is None else line_axis(source, x_axis), window)
     chosen = colours_of(source, series, colors)
     curves: list[_Curve] = []
     notes: dict[str, None] = {}
     for place, one in enumerate(series):
         index = chosen.get(one, place)
-        curves.append(_own(source, one, by, look, index))
+        curves.append(_own(axis, one, look, index))
         beside = _as_group if grouped else _each
-        found, why = beside(source, runs_of(others), one, by, look, index)
+        found, why = beside(axis, runs_of(others), one, look, index)
         curves += found
         notes |= dict.fromkeys(why)
     with drawing:
-        return _picture(curves, list(notes), _title(by), look)
+        return _picture(curves, list(notes), axis.title, look)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,39 +152,90 @@ Beside = tuple[list[_Curve], list[str]]
 """Curves, and why others could not be drawn."""
 
 
-def _own(source: RunSource, one: Series, by: str, look: LineOptions, index: int) -> _Curve:
-    alignment = Alignment(source, source, by)
-    steps, values = read_smoothed(source, *one)
-    x = alignment.x_of_this(steps)
+class _Axis:
+    """Horizontal axis of the picture, on which runs are aligned.
+
+    Parameters
+    ----------
+    source : Source
+        The run to which the others are compared.
+    by : str
+    line : LineAxis or None
+        Horizontal axis of the run; None for the axis ``by``.
+    window : (float, float) or None
+        First and last step that are shown.
+    """
+
+    def __init__(
+        self,
+        source: RunSource,
+        by: str,
+        line: LineAxis | None,
+        window: tuple[float, float] | None,
+    ) -> None:
+        self.source, self.by = source, by
+        self._line, self._window = line, window
+        self._this = Alignment(source, source, by)
+
+    @property
+    def title(self) -> str:
+        """Unit of the axis, and where other runs are on it."""
+        unit = UNITS.get(self.by, "step") if self._line is None else LINE_UNITS[self._line.name]
+        if self._this.is_by_value:
+            return f"{unit}; others where their {self.by} is as small"
+        if self._line is None or self.by == "step":
+            return unit
+        return f"{unit}; others aligned by {self.by}"
+
+    def of_this(self, steps: Steps) -> Float64s:
+        """Return the positions of the run's steps; NaN outside of the window."""
+        return self._x(steps.astype(np.float64), self._this.x_of_this(steps))
+
+    def of_other(self, alignment: Alignment, steps: Steps) -> Float64s:
+        """Return the positions of another run's steps; NaN without one."""
+        return self._x(alignment.steps_here(steps), alignment.x_of_other(steps))
+
+    def of_positions(self, along: Float64s) -> Float64s:
+        """Return the positions in the picture of positions on the axis ``by``."""
+        is_by_value = self._this.is_by_value
+        return self._x(along if is_by_value else self._this.this.places.steps_at(along), along)
+
+    def _x(self, here: Float64s, along: Float64s) -> Float64s:
+        """Return positions, given steps of the run and positions on the axis ``by``."""
+        x = along if self._line is None else self._line.at(here)
+        if self._window is None:
+            return x
+        first, last = self._window
+        return np.where((first <= here) & (here <= last), x, np.nan)
+
+
+def _own(axis: _Axis, one: Series, look: LineOptions, index: int) -> _Curve:
+    steps, values = read_smoothed(axis.source, *one)
+    x = axis.of_this(steps)
     shade, label = colour(index), series_label(one)
     lost = x[~np.isfinite(values) & np.isfinite(x)]
     line = _drawable(x, values, look)
     if not look.smooth:
         return _Curve(*line, label, shade, dash(index), lost=lost)
-    steps, averages = read_smoothed(source, *one, look.smooth, log=look.log_y)
-    smooth = _drawable(alignment.x_of_this(steps), averages, look)
+    steps, averages = read_smoothed(axis.source, *one, look.smooth, log=look.log_y)
+    smooth = _drawable(axis.of_this(steps), averages, look)
     return _Curve(*smooth, label, shade, dash(index), under=line, lost=lost)
 
 
 def _each(
-    source: RunSource,
-    runs: Sequence[RunSource],
-    one: Series,
-    by: str,
-    look: LineOptions,
-    index: int,
+    axis: _Axis, runs: Sequence[RunSource], one: Series, look: LineOptions, index: int
 ) -> Beside:
     """Return a line for each of the other runs."""
     curves, notes = [], []
-    _, *names = names_apart([source, *runs])
+    _, *names = names_apart([axis.source, *runs])
     for place, run in enumerate(runs):
         try:
-            alignment = Alignment(source, run, by)
+            alignment = Alignment(axis.source, run, axis.by)
             steps, values = read_smoothed(run, *one, look.smooth, log=look.log_y)
         except ProbeError as error:
             notes.append(str(error))
             continue
-        x = alignment.x_of_other(steps)
+        x = axis.of_other(alignment, steps)
         rows = alignment.drawn(steps, x)
         x, y = _drawable(x[rows], values[rows], look)
         if not len(y):
@@ -182,25 +248,23 @@ def _each(
 
 
 def _as_group(
-    source: RunSource,
-    runs: Sequence[RunSource],
-    one: Series,
-    by: str,
-    look: LineOptions,
-    index: int,
+    axis: _Axis, runs: Sequence[RunSource], one: Series, look: LineOptions, index: int
 ) -> Beside:
     """Return one line with a band for all of the other runs."""
-    options: dict[str, Any] = {"by": by, "smooth": look.smooth, "log": look.log_y, "like": source}
+    options: dict[str, Any] = {"by": axis.by, "smooth": look.smooth, "log": look.log_y}
     try:
-        found = group(runs, *one, **options)
+        found = group(runs, *one, **options, like=axis.source)
     except ProbeError as error:
         return [], [str(error)]
-    known = found.n > 0
+    x = axis.of_positions(found.x)
+    known = (found.n > 0) & np.isfinite(x)
+    if not known.any():
+        return [], [*found.left_out, f"the others have no value of {one[1]} that can be drawn"]
     n, last = int(found.n.max()), number(float(found.mean[known][-1]))
     band = found.low[known], found.high[known]
     label = f"mean of {counted(n, 'run')} {last}"
     shade = lighter(colour(index))
-    curve = _Curve(found.x[known], found.mean[known], label, shade, RUN_DASHES[0], band=band)
+    curve = _Curve(x[known], found.mean[known], label, shade, RUN_DASHES[0], band=band)
     return [curve], [*found.left_out]
 
 
@@ -211,10 +275,6 @@ def _drawable(x: Float64s, values: Floats, look: LineOptions) -> tuple[Float64s,
     x, y = x[shown], y[shown]
     rows = minmax_rows(y, N_POINTS, log=look.log_x)
     return x[rows], y[rows]
-
-
-def _title(by: str) -> str:
-    return UNITS.get(by, "step" if by == "step" else f"step; others where their {by} is as small")
 
 
 def _picture(

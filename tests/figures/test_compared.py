@@ -86,6 +86,47 @@ def test_others_stand_where_the_axis_puts_them(
     assert title in texts(figure)
 
 
+@pytest.mark.parametrize(
+    ("by", "title", "x"),
+    [
+        ("step", "epoch", [0, 0.5, 1, 1.5]),
+        ("time", "epoch; others aligned by time", [0, 0.5, 1, 1.5]),
+        ("loss", "epoch; others where their loss is as small", [0, 0.5, 1, 1.5]),
+    ],
+)
+def test_runs_are_drawn_over_the_epochs_of_this_run(
+    runs: list[Made], by: str, title: str, x: list[float]
+) -> None:
+    losses, seconds = [4.0, 3.0, 2.0, 1.0], 2.0 * np.arange(4)
+    this = made("this", logged={"loss": losses}, seconds=seconds, epochs={0: 0, 2: 1})
+    figure = compared(this, runs[1], [LOSS], by=by, x_axis="epoch", look=PLAIN)
+    [axes] = figure.axes
+    assert curve(axes, colour(0))[0].tolist() == x
+    others = curve(axes, lighter(colour(0)))[0]
+    assert others[np.searchsorted(others, [0, 0.5, 1, 1.5])].tolist() == x
+    assert title in texts(figure)
+    grouped = compared(this, runs[1:], [LOSS], by=by, x_axis="epoch", grouped=True, look=PLAIN)
+    places = curve(grouped.axes[0], lighter(colour(0)))[0]
+    assert 0 <= places[0] < places[-1] <= 2.5
+
+
+def test_a_window_cuts_all_runs_at_steps_of_this_one(runs: list[Made]) -> None:
+    for grouped in (False, True):
+        figure = compared(
+            runs[0], runs[1:], [LOSS], by="time", window=(1, 2), grouped=grouped, look=PLAIN
+        )
+        assert curve(figure.axes[0], colour(0))[0].tolist() == [2, 4]
+        others = curve(figure.axes[0], lighter(colour(0)))[0]
+        assert (others[0], others[-1]) == pytest.approx((2, 4), abs=0.02)
+
+
+def test_an_axis_that_does_not_exist_is_refused(runs: list[Made]) -> None:
+    with pytest.raises(ValueError, match="x_axis='epochs'; allowed: 'step', 'time', 'epoch'"):
+        compared(runs[0], runs[1:], [LOSS], x_axis="epochs")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"window=\(2, 1\); allowed"):
+        compared(runs[0], runs[1:], [LOSS], window=(2, 1))
+
+
 def test_a_group_is_its_mean_in_a_band_with_how_many_they_are(runs: list[Made]) -> None:
     figure = compared(runs[0], runs[1:], [LOSS], grouped=True, look=PLAIN)
     axes = figure.axes[0]

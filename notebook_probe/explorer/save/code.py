@@ -60,6 +60,8 @@ compared(
     others,
     {series!r},
     by={by!r},
+    x_axis={x_axis!r},
+    window={window!r},
     grouped={grouped!r},
     look=LineOptions(
         log_y={log_y!r},
@@ -263,6 +265,8 @@ def _compared(selection: PanelSelection, chart: LineChart, number: int) -> str:
         title=names,
         series=list(chart.series),
         by=selection.aligned,
+        x_axis=selection.x_axis,
+        window=selection.window,
         grouped=selection.grouped,
         log_y=chart.log_y,
         log_x=selection.log_x,

@@ -11,12 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import notebook_probe as nbp
+from notebook_probe import figures
+from notebook_probe.compare.line_axes import line_axis
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.save.export import export
 from notebook_probe.explorer.save.exports import FileExports
 from notebook_probe.explorer.save.others import Others
+from notebook_probe.figures import compared
 from tests.compare.made import made
 from tests.explorer.others.records import train
 
@@ -41,9 +45,9 @@ def chosen(folder: Path, *names: str, **fields: Any) -> PanelSelection:
 
 def exported(kind: str, folder: Path, selection: PanelSelection) -> tuple[Any, bytes]:
     own = nbp.open_run(folder / "own.zarr")
-    message, [buffer] = export(kind, own, selection)  # type: ignore[arg-type]
+    message, buffers = export(kind, own, selection)  # type: ignore[arg-type]
     assert "error" not in message, message
-    return message, bytes(buffer)
+    return message, b"".join(buffers)
 
 
 def rows_of(content: bytes) -> list[dict[str, str]]:
@@ -133,6 +137,33 @@ def test_other_runs_are_at_the_epochs_of_this_run(three_runs: Path) -> None:
     selection = chosen(three_runs, "a", smooth=0.0, x_axis="epoch")
     [line] = Others(own, selection).lines(selection)
     assert np.asarray(line.x).tolist() == [0.0, 0.5]
+
+
+@pytest.mark.parametrize("x_axis", ["step", "time", "epoch"])
+@pytest.mark.parametrize("aligned", ["step", "samples", "loss"])
+def test_the_code_draws_the_lines_where_the_panel_does(
+    three_runs: Path, monkeypatch: pytest.MonkeyPatch, x_axis: Any, aligned: str
+) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr(figures, "compared", lambda *a, **b: drawn.append(compared(*a, **b)))
+    window = (1.0, 2.0) if aligned == "samples" else None
+    options = {"x_axis": x_axis, "aligned": aligned, "window": window, "log_y": False}
+    selection = chosen(three_runs, "a", smooth=0.0, **options)
+    text = exported("code", three_runs, replace(selection, home=""))[0]["text"]
+    exec(text.replace(").savefig('lines.png')", ")"), {})
+    own = nbp.open_run(three_runs / "own.zarr")
+    axis = line_axis(own, "step" if x_axis == "epoch" else x_axis)  # it has no epochs
+    whole = replace(selection, x_axis=axis.name, window=None)
+    [line] = Others(own, whole).lines(whole)
+    shown = line.x >= axis.at([1.0 if window else 0.0])
+    [axes] = drawn[0].axes
+    mine, other = [one for one in axes.lines if one.get_linewidth() == 1.6]
+    np.testing.assert_allclose(
+        np.asarray(other.get_xydata(), float), np.transpose([line.x, line.y])[shown]
+    )
+    np.testing.assert_allclose(
+        np.asarray(mine.get_xdata(), float), axis.at(np.arange(1 if window else 0, 3))
+    )
 
 
 @pytest.mark.slow
