@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from notebook_probe.explorer.messages.frames import HeatFrame, LinesFrame
 from notebook_probe.explorer.messages.wire import (
     VERSION,
-    HeatFrame,
-    LinesFrame,
     ModelMessage,
     QuantityRow,
     SelectionMessage,

@@ -80,6 +80,11 @@ def test_the_heads_are_one_line_however_many_series_are_drawn(bare: PanelPage, w
     rest = panel.action("rest")
     expect(rest).to_have_text(f"+{24 - n_shown}")
     rest.click()
+    panel.picture(f"plots-24-series-rest-{width}")
+    strokes = panel.page.locator(".nbp-item:visible .nbp-stroke")
+    assert strokes.count() == 24 - n_shown, "each has the color and dashes of its line"
+    found = "(nodes) => nodes.map((node) => getComputedStyle(node).background)"
+    assert len({*strokes.evaluate_all(found)}) == 24 - n_shown
     last = panel.page.locator(".nbp-item:visible").last
     expect(last).to_contain_text(PATHS[23])
     last.click()

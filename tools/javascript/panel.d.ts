@@ -147,6 +147,8 @@ interface ListItem {
   text: string;
   note?: string;
   detail?: string;
+  /** Color and dashes of its line, as a background. */
+  stroke?: string;
   on?: boolean;
   /** What is typed when this item is chosen, instead of `act`. */
   completes?: string;

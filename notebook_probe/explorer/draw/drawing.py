@@ -12,8 +12,9 @@ from notebook_probe.explorer.draw.failure import LastFailure
 from notebook_probe.explorer.draw.pace import Pace
 from notebook_probe.explorer.draw.view import Painter, View
 from notebook_probe.explorer.draw.worker import Worker
+from notebook_probe.explorer.messages.frames import Frame
 from notebook_probe.explorer.messages.selection import PanelSelection
-from notebook_probe.explorer.messages.wire import Frame, ViewRow
+from notebook_probe.explorer.messages.wire import ViewRow
 from notebook_probe.record.format.source import Source
 
 __all__ = ["HALTED", "Drawing", "PanelState", "Room", "Show"]

@@ -6,9 +6,10 @@ from notebook_probe.explorer.draw.heat_rows import folded, within
 from notebook_probe.explorer.draw.measured_steps import before_steps, cell_states, measured_offsets
 from notebook_probe.explorer.draw.view import panel_plot
 from notebook_probe.explorer.messages.axis_entries import axis_order
+from notebook_probe.explorer.messages.frames import Frame, HeatFrame
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.value_scale import shares
-from notebook_probe.explorer.messages.wire import VERSION, Frame, HeatFrame
+from notebook_probe.explorer.messages.wire import VERSION
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.thinning.colour_scale import colour_scale
 from notebook_probe.record.views.thinning.heat_grid import HeatGrids

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from notebook_probe.explorer.messages.wire import Frame, Layout
+from notebook_probe.explorer.messages.frames import Frame, Layout
 
 __all__ = ["Increments"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from notebook_probe.errors import ViewError
-from notebook_probe.explorer.messages.wire import ArrayPlace
+from notebook_probe.explorer.messages.frames import ArrayPlace
 from notebook_probe.json_numbers import json_number
 
 __all__ = ["packed"]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from notebook_probe.errors import ViewError
 from notebook_probe.explorer.draw.packed import packed
-from notebook_probe.explorer.messages.wire import VERSION, DrawnFrame, Frame
+from notebook_probe.explorer.messages.frames import DrawnFrame, Frame
+from notebook_probe.explorer.messages.wire import VERSION
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,9 +14,9 @@ from notebook_probe.explorer.draw.drawing import Room
 from notebook_probe.explorer.draw.increments import Increments
 from notebook_probe.explorer.draw.lines import lines as lines
 from notebook_probe.explorer.draw.view import VIEWS
+from notebook_probe.explorer.messages.frames import Frame
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.view_registry import ViewsPresent
-from notebook_probe.explorer.messages.wire import Frame
 from notebook_probe.explorer.yield_io import yield_io
 from notebook_probe.record.format.source import Source
 

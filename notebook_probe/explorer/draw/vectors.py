@@ -11,10 +11,11 @@ from notebook_probe.explorer.draw.halves import halves
 from notebook_probe.explorer.draw.heat import n_columns
 from notebook_probe.explorer.draw.view import panel_plot
 from notebook_probe.explorer.messages.axis_entries import axis_order
+from notebook_probe.explorer.messages.frames import Frame
 from notebook_probe.explorer.messages.glyphs import glyph_of
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.vector_frames import NEVER, VectorFrameRow, VectorsFrame
-from notebook_probe.explorer.messages.wire import VERSION, Frame
+from notebook_probe.explorer.messages.wire import VERSION
 from notebook_probe.json_numbers import json_number
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.thinning import vector_pictures as pictures

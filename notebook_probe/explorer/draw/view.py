@@ -13,8 +13,8 @@ from notebook_probe.errors import ViewError
 from notebook_probe.explorer.draw.returned import frame_of
 from notebook_probe.explorer.draw.what_has_values import COUNTS
 from notebook_probe.explorer.messages.defaults import Defaults
+from notebook_probe.explorer.messages.frames import Frame
 from notebook_probe.explorer.messages.selection import PanelSelection
-from notebook_probe.explorer.messages.wire import Frame
 from notebook_probe.record.format.schema import is_of_loop
 from notebook_probe.record.format.source import Source
 from notebook_probe.registry import Registry

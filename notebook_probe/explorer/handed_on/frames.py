@@ -15,8 +15,9 @@ from notebook_probe.explorer.draw.heat import Heat
 from notebook_probe.explorer.draw.lines.lines import Lines
 from notebook_probe.explorer.draw.vectors import Vectors
 from notebook_probe.explorer.handed_on.coding import EXACT, FIVE_DIGITS, RAW, coded
+from notebook_probe.explorer.messages.frames import Frame
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
-from notebook_probe.explorer.messages.wire import VERSION, Frame
+from notebook_probe.explorer.messages.wire import VERSION
 from notebook_probe.explorer.parts.graph import shown_graph
 from notebook_probe.explorer.parts.looks import LookRow, LooksPart
 from notebook_probe.graph.recorded import recorded_graph

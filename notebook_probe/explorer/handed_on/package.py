@@ -23,12 +23,13 @@ from notebook_probe.explorer.handed_on.left import SavedLeft
 from notebook_probe.explorer.messages.alert_rows import AlertMessages
 from notebook_probe.explorer.messages.catalogue import PanelCatalogue
 from notebook_probe.explorer.messages.defaults import HOMES
+from notebook_probe.explorer.messages.frames import Frame
 from notebook_probe.explorer.messages.model_message import ModelMessages
 from notebook_probe.explorer.messages.opened_status import OpenedStatus
 from notebook_probe.explorer.messages.probe_rows import ProbeRows
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.status_message import N_RECENT, StatusMessages
-from notebook_probe.explorer.messages.wire import VERSION, Frame
+from notebook_probe.explorer.messages.wire import VERSION
 from notebook_probe.explorer.parts.output import OutputPart
 from notebook_probe.explorer.parts.part import Seen
 from notebook_probe.explorer.save.code import CODE_AXES, TEMPLATES

@@ -1,4 +1,4 @@
-"""Frames of vectors, and their signs; the other messages are in `wire`."""
+"""Frames of vectors, and their signs; other messages are in `frames` and `wire`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class VectorsFrame(TypedDict):
     type: Literal["vectors"]
     seq: int
     layout: list[list[tuple[int, int]]]
-    """`Layout` of `wire`."""
+    """`Layout` of `frames`."""
     quantity: str
     rows: list[VectorFrameRow]
     columns: int

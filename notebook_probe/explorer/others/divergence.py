@@ -12,9 +12,10 @@ from notebook_probe.explorer.draw.halves import halves
 from notebook_probe.explorer.draw.heat import n_columns
 from notebook_probe.explorer.draw.heat_rows import ratio_rows
 from notebook_probe.explorer.messages.axis_entries import axis_order
+from notebook_probe.explorer.messages.frames import Frame
 from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.explorer.messages.vector_frames import NEVER
-from notebook_probe.explorer.messages.wire import VERSION, Frame
+from notebook_probe.explorer.messages.wire import VERSION
 from notebook_probe.record.views.xarray_views import RunSource
 
 __all__ = ["PartedRow", "PartingMessage", "RatioFrame", "RunDivergence"]

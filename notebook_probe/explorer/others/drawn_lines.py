@@ -13,8 +13,9 @@ from notebook_probe.compare.band import band_of
 from notebook_probe.compare.line_axes import LineAxes
 from notebook_probe.compare.tables import Doubles
 from notebook_probe.explorer.draw.lines.lines import Lines
+from notebook_probe.explorer.messages.frames import Frame
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
-from notebook_probe.explorer.messages.wire import VERSION, Frame
+from notebook_probe.explorer.messages.wire import VERSION
 from notebook_probe.record.format.source import Source
 from notebook_probe.record.views.xarray_views import RunSource
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from notebook_probe.compare import Alignment
 from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.draw.pace import Pace
+from notebook_probe.explorer.messages.frames import Frame
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
-from notebook_probe.explorer.messages.wire import Frame
 from notebook_probe.explorer.others.divergence import RunDivergence
 from notebook_probe.explorer.others.drawn_lines import Drawn, DrawnLines, beside_frame, grouped
 from notebook_probe.explorer.others.shelf import Shelf

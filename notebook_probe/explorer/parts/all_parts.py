@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from notebook_probe.errors import ClosedRunError
-from notebook_probe.explorer.messages.wire import VERSION, Frame
+from notebook_probe.explorer.messages.frames import Frame
+from notebook_probe.explorer.messages.wire import VERSION
 from notebook_probe.explorer.parts.alert_rules import AlertRules
 from notebook_probe.explorer.parts.breaks import Breaks
 from notebook_probe.explorer.parts.compare import Compare

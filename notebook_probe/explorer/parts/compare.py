@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, TypedDict
 
 from notebook_probe.compare.reference import absolute
-from notebook_probe.explorer.messages.wire import Frame
+from notebook_probe.explorer.messages.frames import Frame
 from notebook_probe.explorer.others.overlay import RunOverlay
 from notebook_probe.explorer.others.shelf import Shelf
 from notebook_probe.explorer.parts.part import Click, Part, Seen

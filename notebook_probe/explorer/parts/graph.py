@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, TypedDict
 
 from notebook_probe.errors import RecordFormatError
-from notebook_probe.explorer.messages.wire import VERSION, Frame
+from notebook_probe.explorer.messages.frames import Frame
+from notebook_probe.explorer.messages.wire import VERSION
 from notebook_probe.explorer.parts.part import Click, Part, Seen
 from notebook_probe.graph import Graph
 from notebook_probe.graph.recorded import recorded_graph

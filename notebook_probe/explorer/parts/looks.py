@@ -10,7 +10,8 @@ import numpy as np
 
 from notebook_probe.errors import ProbeError
 from notebook_probe.explorer.draw.look_blocks import Maps, maps_of
-from notebook_probe.explorer.messages.wire import VERSION, Frame
+from notebook_probe.explorer.messages.frames import Frame
+from notebook_probe.explorer.messages.wire import VERSION
 from notebook_probe.explorer.parts.part import Click, Part, Seen
 from notebook_probe.record.views.looks import MOST_LOOKS, Look, looks_of
 from notebook_probe.record.views.xarray_views import RunSource

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from notebook_probe.explorer.draw.heat import Heat
 from notebook_probe.explorer.draw.lines.lines import Lines
 from notebook_probe.explorer.messages.alert_rows import AlertMessages
+from notebook_probe.explorer.messages.frames import Frame
 from notebook_probe.explorer.messages.selection import PanelSelection
-from notebook_probe.explorer.messages.wire import Frame
 from notebook_probe.explorer.parts.left_line import left_events, left_of, starts_of
 from notebook_probe.explorer.parts.part import Part, Seen
 from notebook_probe.record.views.xarray_views import RunSource

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from notebook_probe.explorer.messages.frames import Frame
 from notebook_probe.explorer.messages.selection import PanelSelection
-from notebook_probe.explorer.messages.wire import Frame
 from notebook_probe.record.views.xarray_views import RunSource
 from notebook_probe.run.attach.requests import Request
 from notebook_probe.run.controls import Controls

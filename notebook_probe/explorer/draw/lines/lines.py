@@ -16,9 +16,10 @@ from notebook_probe.explorer.draw.lines.long_lines import LinePoints, line_of
 from notebook_probe.explorer.draw.lines.pixel_points import NOTHING, PixelAxis, PixelPoints, joined
 from notebook_probe.explorer.draw.lines.read_together import ReadTogether
 from notebook_probe.explorer.draw.view import panel_plot
+from notebook_probe.explorer.messages.frames import Frame, LineSeries, LinesFrame
 from notebook_probe.explorer.messages.selection import PanelSelection, Series
 from notebook_probe.explorer.messages.value_scale import bounded
-from notebook_probe.explorer.messages.wire import VERSION, Frame, LineSeries, LinesFrame
+from notebook_probe.explorer.messages.wire import VERSION
 from notebook_probe.json_numbers import json_number
 from notebook_probe.record.format.notes import OUTPUT
 from notebook_probe.record.format.ranges import charts_of

@@ -16,7 +16,7 @@ import { grouped } from "../format.js";
 const MOST_ITEMS = 200;
 
 /**
- * `items(query)` gives `{ text, note, detail, on, data, act }` in order, for what was typed in
+ * `items(query)` gives `{ text, note, detail, stroke, on, data, act }` in order, for what was typed in
  * small letters; an item that `completes` it is typed instead. `search` is the placeholder of a search field, ""
  * for none. A choice closes the list, and Enter on the button reopens it.
  * @param {PopoverParts} parts
@@ -94,7 +94,7 @@ export function createPopover({ button, search, items, hint = "", signal }) {
     });
     for (const [name, value] of Object.entries(item.data)) node.setAttribute(`data-${name}`, value);
     node.append(
-      element("span", {}, item.text),
+      element("span", {}, ...(item.stroke ? [strokeNode(item.stroke)] : []), item.text),
       element("span", { class: "nbp-note-soft" }, item.note ?? ""),
       ...(item.detail ? [element("span", { class: "nbp-detail", title: item.detail }, item.detail)] : []),
     );
@@ -103,6 +103,13 @@ export function createPopover({ button, search, items, hint = "", signal }) {
       item.act();
       return leave();
     });
+    return node;
+  }
+
+  /** @param {string} stroke */
+  function strokeNode(stroke) {
+    const node = element("i", { class: "nbp-stroke nbp-coloured", "aria-hidden": "true" });
+    node.style.setProperty("--nbp-stroke", stroke);
     return node;
   }
 

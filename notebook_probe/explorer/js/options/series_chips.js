@@ -72,6 +72,7 @@ export function createSeriesChips({ state, selection, theme, dialogs, signal }) 
       .slice(chips.children.length)
       .map(({ module, quantity, name }) => ({
         text: name,
+        stroke: strokeOf({ module, quantity }),
         note: "remove",
         data: { module, quantity },
         act: () => selection.remove(module, quantity),
@@ -99,17 +100,27 @@ export function createSeriesChips({ state, selection, theme, dialogs, signal }) 
     dim();
   }
 
-  /** The frame says which colour is bound to which series. */
   function colour() {
     const ground = rgbOf(theme.read().ground);
     for (const chip of chips.children) {
-      const { module, quantity } = chip.dataset;
-      const line = state.lines?.series.find(
-        (one) => one.module === module && one.quantity === quantity,
-      );
-      chip.style.setProperty("--nbp-series", line ? seriesColour(line.colour, ground) : "");
-      chip.style.setProperty("--nbp-stroke", line ? seriesStroke(line.colour, ground) : "");
+      const index = colorOf(chip.dataset);
+      chip.style.setProperty("--nbp-series", index === undefined ? "" : seriesColour(index, ground));
+      chip.style.setProperty("--nbp-stroke", index === undefined ? "" : seriesStroke(index, ground));
     }
+  }
+
+  /**
+   * The frame has the color of each series.
+   * @param {{ module?: string, quantity?: string }} series
+   */
+  function colorOf({ module, quantity }) {
+    return state.lines?.series.find((one) => one.module === module && one.quantity === quantity)?.colour;
+  }
+
+  /** @param {{ module: string, quantity: string }} series */
+  function strokeOf(series) {
+    const index = colorOf(series);
+    return index === undefined ? "" : seriesStroke(index, rgbOf(theme.read().ground));
   }
 
   return { el: chips, rest: rest.el, fill };
