@@ -339,6 +339,15 @@ def test_an_opened_record_shows_its_alerts_and_changes_nothing(panel: PanelPage)
     expect(panel.page.locator(".nbp-no-alerts")).to_have_text("No alerts", use_inner_text=True)
 
 
+def test_on_a_phone_no_line_of_the_foot_ends_with_a_dot(panel: PanelPage) -> None:
+    for width, is_shown in ((880, True), (330, False)):
+        panel.show(width)
+        gpt.say_all(panel)
+        panel.say(gpt.alerts_message([]))
+        dot = panel.page.locator(".nbp-no-alerts .nbp-between")
+        expect(dot).to_be_visible(visible=is_shown)
+
+
 def test_without_alerts_the_foot_says_who_watches_and_who_waits_for_what(panel: PanelPage) -> None:
     panel.say(gpt.alerts_message([]))
     expect(panel.page.locator(".nbp-no-alerts")).to_have_text(

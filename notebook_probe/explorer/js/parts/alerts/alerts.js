@@ -28,7 +28,7 @@ export function createAlerts(parts) {
   const number = element("span");
   count.append(number, chevron);
   const none = element("span", { class: "nbp-soft" });
-  const dot = element("span", { class: "nbp-soft" });
+  const dot = element("span", { class: "nbp-between nbp-soft" });
   const quiet = element("span", { class: "nbp-no-alerts" }, none, dot);
   const el = element("div", { class: "nbp-alerts-line" }, newest, quiet, count);
   const watch = createRulesWatch(parts);

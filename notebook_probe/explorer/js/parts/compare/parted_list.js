@@ -58,7 +58,7 @@ export function createPartedList(parts) {
     element(
       "header",
       { role: "none" },
-      element("b", {}, "Where they part"),
+      element("b", {}, "Where they diverge"),
       element("span", { class: "nbp-soft" }, quantity, ", smoothed, ", factor.el, " ", rows.el),
       said,
       rest,
