@@ -29,7 +29,7 @@ Measured: TypeAlias = tuple[int, frozenset[int]]
 
 Due: TypeAlias = frozenset[Group]
 
-NEVER = -1, -1
+NEVER = -1, -1, -1, -1
 
 NOTHING: Due = frozenset()
 
@@ -78,7 +78,7 @@ class DueProbes:
         self._n_due: dict[Schedule, int] = {}
         self._clocks: frozenset[Schedule] = frozenset()
         self._working: list[Schedule] = []  # those of them that were due in the step asked last
-        self._measured: dict[Group, tuple[int, int]] = {}
+        self._measured: dict[Group, tuple[int, ...]] = {}
         self._readings: dict[Due, Readings] = {}
         self._built: dict[tuple[tuple[Probe, ...], tuple[Probe, ...]], Readings] = {}
         self.at_rest: Readings | None = None
@@ -203,7 +203,7 @@ class DueProbes:
         if frame is not None:
             self.last_step, self._accounts.step = frame.step, frame.step + 1
             for group in self._open:
-                self._measured[group] = self._measured.get(group, NEVER)[1], frame.step
+                self._measured[group] = *self._measured.get(group, NEVER)[1:], frame.step
             self.hand(self._publish)
             if self._working and (self._due is None or self._due[0] <= frame.step):
                 self._restart_clocks()  # else it was done before
@@ -222,9 +222,10 @@ class DueProbes:
             self.close()
 
     def measured_before(self, probe: Probe) -> int:
-        """Return the last step but one that measured a probe, of those since a budget changed.
+        """Return the last step but three that measured a probe, of those since a budget changed.
 
-        Less than zero before there are two.
+        The values of later ones may still be on their way: after an event, steps in succession are
+        measured. Less than zero before there are four.
         """
         return self._measured.get(_group_of(probe), NEVER)[0]
 

@@ -22,6 +22,9 @@ from notebook_probe.quantities.reduce.features import (
 
 __all__ = ["DueFrame", "Readings"]
 
+NOTHING_S = 1e-9
+"""Seconds that count as none: the rounding of sums of seconds."""
+
 ARRIVING = ("grad_output", "grad_input")
 """Features that a backward brings to a call."""
 
@@ -155,7 +158,8 @@ class Readings:
                 sharing = plan.of(moment)
                 for probe in sharing:
                     spent[probe] += seconds / len(sharing)
-        return spent
+        # Sums in another order differ in their last digit, which must not be a cost.
+        return {probe: seconds if seconds > NOTHING_S else 0.0 for probe, seconds in spent.items()}
 
 
 class DueFrame(StepFrame):

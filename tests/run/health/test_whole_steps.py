@@ -158,3 +158,21 @@ def test_all_of_them_together_cost_no_more_than_was_set_aside(gaps: list[int], c
         model.run(gap)
     assert bought_s <= BOUGHT_S + BOUGHT_SHARE * 1.2 * model.step
     assert all(now <= before for now, before in zip(model.factors, factors, strict=True))
+
+
+def test_values_of_whole_steps_that_are_on_their_way_are_not_missing(watch: Watch) -> None:
+    """A step is closed before its values are known; whole steps follow one another at once."""
+    run = trained(watch, N_STEPS - 1 - BOUGHT_STEPS, raise_alert)
+    known = run.data["weight_norm"].sel(module="0").dropna("step").step.values.tolist()
+    assert known[-2:] == [N_STEPS - 2, N_STEPS - 1]
+    [probe] = [
+        probe
+        for probe in run._parts.observer.training.probes
+        if (probe.place, probe.quantity.name) == ("0", "weight_norm")
+    ]
+    for n_on_their_way in (0, 1, 2, 3):
+        probe.last_step = known[-1 - n_on_their_way]
+        [status] = [
+            one for one in run.status().probes if (one.module, one.quantity) == ("0", "weight_norm")
+        ]
+        assert status.note == "", n_on_their_way

@@ -198,7 +198,7 @@ function description(one, rows, us) {
   const reason = misfitReason(one, rows);
   const summary = one.summary.replaceAll("`", "").replace(/\.?\s*$/, ". ");
   const needs = one.needs.flatMap((feature, k) => [k ? ", " : "", element("i", {}, feature)]);
-  const cost = us === undefined ? "" : `About ${microseconds(us)} per step here.`;
+  const cost = !us ? "" : `About ${microseconds(us)} per step here.`;
   const parts = [summary, ...(needs.length ? ["Needs ", ...needs, ". "] : []), cost];
   if (one.value in KINDS) parts.push(drawingHint(KINDS[one.value], rows[0]?.path ?? "…", one.name));
   const left = rows.length - fittingRows(one, rows).length;
