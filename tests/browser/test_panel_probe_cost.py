@@ -80,7 +80,7 @@ def test_the_three_dearest_say_what_a_sparser_schedule_would_leave(panel: PanelP
         f"3.9{THIN}ms of 23{THIN}ms, over the last 64 steps"
     )
     names = dialog.locator(".nbp-dearest > :nth-child(6n + 1)")
-    words = ["most expensive", "output_std", "zero_fraction", "output_histogram", "2 others"]
+    words = ["quantity", "output_std", "zero_fraction", "output_histogram", "2 others"]
     words.append("row keeping")
     expect(names).to_have_text(words)
     places = dialog.locator(".nbp-dearest > :nth-child(6n + 2)")

@@ -37,6 +37,17 @@ def test_the_name_opens_the_runs_of_the_folder_newest_first(panel: PanelPage) ->
     expect(own).to_contain_text("this run")
 
 
+@pytest.mark.parametrize("width", [700, 1100])
+def test_automatic_names_of_runs_are_readable_to_the_end(bare: PanelPage, width: int) -> None:
+    names = [f"quickstart-20261130-11{minute}59" for minute in (14, 25)]
+    panel = introduce(bare.show(width))
+    panel.action("runs").click()
+    tells(panel, [run(name, 0.2) for name in names])
+    for name in names:
+        cell = dialog(panel).get_by_text(name, exact=True)
+        assert cell.evaluate("(node) => node.scrollWidth <= node.clientWidth")
+
+
 @pytest.mark.parametrize(("width", "theme"), [(880, "light"), (1280, "dark"), (640, "light")])
 def test_a_tick_draws_a_run_beside_this_one_and_the_bar_counts_them(
     bare: PanelPage, width: int, theme: str

@@ -80,7 +80,7 @@ export function createCost(parts, openList) {
       element("footer", { role: "none" }, budget, all, note, ticket.el),
     );
     const waiting = element("span", { class: "nbp-soft nbp-wide" });
-    const words = ["most expensive", "where", "now", "", "", "instead"];
+    const words = ["quantity", "where", "now", "", "", "instead"];
     const heads = words.map((word) => element("span", { class: "nbp-soft" }, word));
     /** @type {Map<string, ReturnType<typeof createDearRow>>} */
     const rows = new Map(); // quantity and schedule -> its line
