@@ -120,6 +120,7 @@ def test_it_is_worth_a_look_while_it_is_held(bare: PanelPage, width: int, theme:
     before = add.evaluate(ends)
     for kind in ("step", "alert", "nan", "error"):
         dialog.locator(f".nbp-kinds [data-kind={kind}]").click()
+        panel.wait_frame()
         assert add.evaluate(ends) == before, "the button stays at its end of the line"
 
 

@@ -251,7 +251,8 @@ class ClosedSteps:
                     self._copies.begin(frame)
                 self._take_passed()
                 is_followed = frame.loss is not None and self._take_loss(frame, frame.loss)
-                if (is_followed or not frame.is_empty) and self._put_in_order(frame):
+                is_kept = is_followed or frame.on_device or not frame.is_empty
+                if is_kept and self._put_in_order(frame):
                     self._measure_heavy(frame)
             self._record_when_due()
             self._copy_when_due()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -53,9 +53,10 @@ class GivenTokens:
         self._tables: list[Tensor] = []
         self._takes_any = self.is_wanted = False
 
-    def keep(self, given: Sequence[Tensor]) -> None:
+    def keep(self, given: Iterable[Tensor]) -> None:
         """Keep references to them until the loss is read, or until the next call."""
-        whole = [one for one in given if type(one) is Tensor and _is_of_whole_numbers(one)]
+        plain = [one.detach() for one in given if type(one) is Tensor]
+        whole = [one for one in plain if _is_of_whole_numbers(one)]
         self._takes_any |= bool(whole)
         self._tables = [one for one in whole if one.ndim == 2][:MOST_TABLES]
 

@@ -104,7 +104,7 @@ def test_an_image_of_another_size_is_lost_and_said_and_nothing_else_is(watch: Wa
     for step, size in enumerate((5, 5, 3)):
         train(model, optimizer, floats(size, 4), [step])
     assert run.series("0", "gram").sizes["step"] == 3, "that of the open step is a gap"
-    with pytest.warns(RecordWarning, match="1 row were lost: step 2: ValueError"):
+    with pytest.warns(RecordWarning, match="1 row was lost: step 2: ValueError"):
         run.close()
     assert "an array of shape (3, 3)" in run.status().problem
     assert run.series("0", "output_norm").sizes["step"] == 3

@@ -89,7 +89,7 @@ class _TrainingCall:
             attempt(self._follow_casts, step)
 
     def _keep_tokens(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        self._tokens.keep([one.detach() for one in tensors_of([args, dict(kwargs)])])
+        self._tokens.keep(tensors_of([args, dict(kwargs)]))
 
     def _follow_casts(self, step: int) -> None:
         types = autocast_types()
