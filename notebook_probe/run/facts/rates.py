@@ -28,6 +28,8 @@ WIDEST = 20
 
 LAST = 1e-2
 """Share of the largest rate below which a fall is the end of a schedule."""
+STAYS = 0.2
+"""Share of all steps during which a rate has to be far below its largest."""
 RANGE_TEST = "rate_range_test"
 FEWEST_RISES = 20
 """Rises by the same factor that are enough; a linear warmup has another factor at each update."""
@@ -123,6 +125,8 @@ class Rates:
         before, self._last[optimizer] = self._last.get(optimizer), rates
         if rates == before:
             return
+        if self._gone_since is not None:
+            self._say_gone(self._rate, step - 1)
         if before is not None and len(rates) == len(before):
             changes = self._changes.setdefault(optimizer, _Changes())
             if rates and not self._say_steady(changes, before[0], rates[0], step):
@@ -188,11 +192,13 @@ class Rates:
             return
         if self._gone_since is None:
             self._gone_since = step
-        n_steps = step - self._gone_since
-        least = self._findings.threshold("rate_gone", "least")
-        if n_steps >= max(least, 0.2 * step):
-            words = {"rate": f"{rate:.2g}", "peak": f"{self._peak:.2g}", "n": n_steps}
-            self._findings.say("rate_gone", step, since=self._gone_since, words=words)
+        since, least = self._gone_since, self._findings.threshold("rate_gone", "least")
+        # The first step at which it has stayed so for long, whenever it is looked at.
+        first = max(since + least, since / (1 - STAYS))
+        if step >= first:
+            found = math.ceil(first)
+            words = {"rate": f"{rate:.2g}", "peak": f"{self._peak:.2g}", "n": found - since}
+            self._findings.say("rate_gone", found, since=since, words=words)
 
 
 def is_large(before: Sequence[float], now: Sequence[float]) -> bool:

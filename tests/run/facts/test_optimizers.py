@@ -193,6 +193,25 @@ def test_a_fact_that_raises_is_an_event_and_the_training_goes_on(
     assert errors == ["facts are off: ZeroDivisionError: division by zero"]
 
 
+@pytest.mark.parametrize("looked_at", [(), (70,), (70, 130)])
+@pytest.mark.parametrize("recovers", [False, True])
+def test_a_rate_that_is_gone_is_of_the_same_step_whenever_it_is_looked_at(
+    looked_at: tuple[int, ...], recovers: bool, tmp_path: Path
+) -> None:
+    model = small()
+    optimizer = SGD(model.parameters(), lr=1e-3)
+    with nbp.watch(model, store=tmp_path / "a.zarr", probes=None) as run:
+        for step in range(150):
+            if step in looked_at:
+                run.flush()
+            is_gone = step >= 60 and not (recovers and step >= 140)
+            optimizer.param_groups[0]["lr"] = 0.0 if is_gone else 1e-3
+            optimizer.zero_grad()
+            model(torch.rand(4, 8)).square().mean().backward()
+            optimizer.step()
+    assert [(one.rule, one.step) for one in run.alerts] == [("rate_gone", 110)]
+
+
 @pytest.mark.parametrize("looked_at", [None, 120])
 @pytest.mark.parametrize(
     ("seconds", "named"),
