@@ -22,7 +22,7 @@ from notebook_probe.run.facts.rates import known_rate
 from notebook_probe.run.facts.thawed import ThawedParameters
 from notebook_probe.run.facts.unwritten import N_UNWRITTEN, UnwrittenUpdates, is_same, sample
 
-__all__ = ["WhoTrains", "Written", "learns_its_input", "written"]
+__all__ = ["WhoTrains", "learns_its_input"]
 
 RARELY, CENSUS = 4, 32
 """Steps between two looks at least, and parameters of an optimizer that are looked at per step."""
@@ -70,7 +70,7 @@ class WhoTrains:
         self._tree = Tree(())
         self._map: ModelMap | None = None
         self._changed_at = 0
-        self._old_gradients: dict[int, Written] = {}
+        self._old_gradients: dict[int, _Written] = {}
         self.is_settled = self._is_remarked = False
         self._next_census: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
         self.before: list[tuple[int, int, Tensor]] = []
@@ -112,7 +112,7 @@ class WhoTrains:
         self.is_settled = self._is_remarked = False
         # A teacher that was trained before has gradients that no backward pass reaches any more.
         parameters = (one for module in here for one in module._parameters.values())
-        self._old_gradients = {id(one): written(one.grad) for one in parameters if one is not None}
+        self._old_gradients = {id(one): _written(one.grad) for one in parameters if one is not None}
 
     def _say_unheld(self, model: nn.Module, step: int, optimizers: Sequence[Optimizer]) -> None:
         held = _identities(optimizers)
@@ -273,10 +273,10 @@ def _held(values: Sequence[Tensor]) -> list[Tensor]:
     return [one for one in values if one.requires_grad and one.grad is not None]
 
 
-Written: TypeAlias = tuple[StorageWeakRef, int] | None
+_Written: TypeAlias = tuple[StorageWeakRef, int] | None
 
 
-def written(gradient: Tensor | None) -> Written:
+def _written(gradient: Tensor | None) -> _Written:
     """Return the memory of a gradient and the number of writes to it; None if it has none.
 
     The memory is referred to weakly, and the tensor not at all: torch swaps none that is.
@@ -289,9 +289,9 @@ def written(gradient: Tensor | None) -> Written:
     return None
 
 
-def _is_left(value: Tensor, old: Mapping[int, Written]) -> bool:
+def _is_left(value: Tensor, old: Mapping[int, _Written]) -> bool:
     """Return whether the gradient is one of these, and nothing has been written to it since."""
-    before, now = old.get(id(value)), written(value.grad)
+    before, now = old.get(id(value)), _written(value.grad)
     return before is not None and before == now
 
 

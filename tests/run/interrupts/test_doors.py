@@ -34,11 +34,14 @@ MOST_PLAYS = 6
 
 
 def n_points(door: str, folder: Path, *, opcodes: bool = False) -> int:
-    """At how many points the door can be interrupted, once nothing more is imported on its way."""
+    """At how many points the door can be interrupted, once nothing more is imported on its way.
+
+    The fewest of the plays: on a busy machine one that waits passes some lines more often.
+    """
     counts: list[int] = []
     while len(counts) < MOST_PLAYS and (len(counts) < 2 or counts[-1] != counts[-2]):
         DOORS[door].play(folder, lambda act: counts.append(count(act, opcodes=opcodes)))
-    return counts[-1]
+    return min(counts)
 
 
 @pytest.mark.parametrize("point", [8, 70])
