@@ -121,7 +121,7 @@ def behind(ratio: float, *loss_d: float, of_others: float | None = None) -> dict
 
 
 def first_outputs(*deviations: float, bits: float = 100.0) -> dict[str, Any]:
-    """One row of deviations; the last layer is so many bits from the largest number."""
+    """Return one row of deviations, with the last layer so many bits from the largest number."""
     headroom = [100.0] * (len(deviations) - 1) + [bits]
     return {"output_std": [[*deviations]], "range_headroom_bits": [headroom]}
 

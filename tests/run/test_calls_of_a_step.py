@@ -64,6 +64,15 @@ def stepping(model: nn.Module, optimizer: Optimizer) -> Callable[[], None]:
     return step
 
 
+def resting(watch: Watch) -> tuple[nbp.Run, SGD, Callable[[], None]]:
+    """Return a run of which nothing is due, its optimizer and a step of the training."""
+    model = chain(3)
+    run = watch(model, probes=[])
+    run.attach("*", ["weight_norm"], NEVER)
+    optimizer = SGD(model.parameters(), lr=0.001)
+    return run, optimizer, stepping(model, optimizer)
+
+
 def calls_in(step: Callable[[], None]) -> float:
     """Return how many functions of the package a step calls.
 
@@ -141,10 +150,8 @@ def test_the_loss_of_a_step_in_which_nothing_is_due_costs_a_few_more(watch: Watc
 
 
 def test_a_number_that_the_loop_logs_leaves_steps_at_rest(watch: Watch) -> None:
-    model, losses = chain(3), iter(range(1000))
-    run = watch(model, probes=[])
-    run.attach("*", ["weight_norm"], NEVER)
-    step = stepping(model, SGD(model.parameters(), lr=0.001))
+    run, _, step = resting(watch)
+    losses = iter(range(1000))
 
     def logging() -> None:
         step()
@@ -158,10 +165,7 @@ def test_a_number_that_the_loop_logs_leaves_steps_at_rest(watch: Watch) -> None:
 
 
 def test_a_loop_over_batches_of_the_run_leaves_steps_at_rest(watch: Watch) -> None:
-    model = chain(3)
-    run = watch(model, probes=[])
-    run.attach("*", ["weight_norm"], NEVER)
-    step = stepping(model, SGD(model.parameters(), lr=0.001))
+    run, _, step = resting(watch)
     batches = iter(run.batches([None] * (WARM + MEASURED)))
 
     def drawn() -> None:
@@ -174,10 +178,7 @@ def test_a_loop_over_batches_of_the_run_leaves_steps_at_rest(watch: Watch) -> No
 
 
 def test_a_loop_that_passes_the_boundary_leaves_steps_at_rest(watch: Watch) -> None:
-    model = chain(3)
-    run = watch(model, probes=[])
-    run.attach("*", ["weight_norm"], NEVER)
-    step = stepping(model, SGD(model.parameters(), lr=0.001))
+    run, _, step = resting(watch)
 
     def passing() -> None:
         run.boundary()
@@ -189,12 +190,8 @@ def test_a_loop_that_passes_the_boundary_leaves_steps_at_rest(watch: Watch) -> N
 
 
 def test_a_scheduler_that_changes_the_rate_leaves_steps_at_rest(watch: Watch) -> None:
-    model = chain(3)
-    run = watch(model, probes=[])
-    run.attach("*", ["weight_norm"], NEVER)
-    optimizer = SGD(model.parameters(), lr=0.001)
+    _, optimizer, step = resting(watch)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 1000)
-    step = stepping(model, optimizer)
 
     def scheduled() -> None:
         step()

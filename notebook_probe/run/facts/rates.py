@@ -131,7 +131,8 @@ class Rates:
             changes = self._changes.setdefault(optimizer, _Changes())
             if rates and not self._say_steady(changes, before[0], rates[0], step):
                 self._say_jump(before, rates, step)
-        self._rate = max(rates, default=0.0)
+        # Of several optimizers the fastest: another one may be slow on purpose.
+        self._rate = max((one for some in self._last.values() for one in some), default=0.0)
         self._say_gone(self._rate, step)
 
     def _say_lost(self, optimizer: Optimizer, step: int) -> None:

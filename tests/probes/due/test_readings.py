@@ -1,4 +1,4 @@
-"""What readings of a set of due probes cost."""
+"""Costs of the readings of a set of due probes."""
 
 from __future__ import annotations
 

@@ -193,6 +193,19 @@ def test_a_fact_that_raises_is_an_event_and_the_training_goes_on(
     assert errors == ["facts are off: ZeroDivisionError: division by zero"]
 
 
+def test_a_slow_optimizer_of_two_is_not_gone(tmp_path: Path) -> None:
+    model = small()
+    first, *others = model.parameters()
+    optimizers = [SGD(others, lr=1e-2), SGD([first], lr=1e-9)]
+    with nbp.watch(model, store=tmp_path / "a.zarr", probes=None) as run:
+        for _ in range(80):
+            model.zero_grad()
+            model(torch.rand(4, 8)).square().mean().backward()
+            for one in optimizers:
+                one.step()
+    assert "rate_gone" not in {one.rule for one in run.alerts}
+
+
 @pytest.mark.parametrize("looked_at", [(), (70,), (70, 130)])
 @pytest.mark.parametrize("recovers", [False, True])
 def test_a_rate_that_is_gone_is_of_the_same_step_whenever_it_is_looked_at(
