@@ -91,7 +91,7 @@ class OutputGradientReader:
 
     def _measure(self, frame: FramePart, gradient: Tensor, module: nn.Module) -> None:
         plan, call = self._plan, self._call
-        for cell in plan.cells.get("grad_output", ()):
+        for cell in plan.output_gradients:
             if self._is_first or not cell.first_only:
                 cell.add(frame, gradient, module, call)
         # As of the output, the first one.

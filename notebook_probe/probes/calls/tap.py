@@ -135,7 +135,7 @@ class Tap:
         With ``stays`` hooks that have nothing to do are left where they are.
         """
         self.plans = plans
-        self._before.set(watching or any(map(_reads_entry, plans.values())))
+        self._before.set(watching or any(plan.reads_entry for plan in plans.values()))
         self._after.set(stays or bool(plans))
 
     def called_in_graph(self, step: int, needs_gradient: bool) -> None:
@@ -166,6 +166,13 @@ class Tap:
         plan = self.plans.get("training" if recomputed else phase or "")
         if frame is None or plan is None:
             return
+        if plan.has_only_cells and not recomputed and not kwargs and len(args) == 1:
+            only = args[0]
+            if isinstance(only, Tensor):
+                attempt_in_hook(
+                    begun, frame, plan, "forward", self._read_input, module, only, plan, frame
+                )
+                return
         given = [*args, kwargs] if kwargs else args
         key = id(sys._getframe(FRAMES_TO_TORCH))
         reading = module, given, plan, frame, recomputed, key
@@ -201,6 +208,13 @@ class Tap:
         reading = module, output, plan, frame, recomputed, key
         attempt_in_hook(begun, frame, plan, "forward", self._read_outputs, *reading)
 
+    def _read_input(
+        self, module: nn.Module, given: Tensor, plan: ReadingPlan, frame: FramePart
+    ) -> None:
+        """Read the one tensor that most calls are given; `_read_inputs` reads anything."""
+        for cell in plan.inputs:
+            cell.add(frame, given, module, NO_CALL)
+
     def _read_inputs(
         self,
         module: nn.Module,
@@ -215,11 +229,11 @@ class Tap:
             tensors = activations(tensors)
         self._forget_interrupted(frame, key)
         call = NO_CALL if recomputed else frame.calls[plan.counter] + self._n_begun(frame)
-        begun = _Begun(frame, call, entry=mark_entry(tensors) if _reads_share(plan) else None)
+        begun = _Begun(frame, call, entry=mark_entry(tensors) if plan.reads_share else None)
         is_begun = plan.is_numbered or begun.entry is not None
         if not recomputed:
             first = _first(tensors)
-            for cell in plan.cells.get("input", ()):
+            for cell in plan.inputs:
                 for tensor in first if cell.first_only else tensors:
                     cell.add(frame, tensor, module, call)
             for function in plan.at("forward"):
@@ -242,9 +256,9 @@ class Tap:
         frame.calls[plan.counter] += 1
         if frame.step != self.last_step:
             self.step_before, self.last_step = self.last_step, frame.step
-        for cell in plan.cells.get("output", ()):
+        for cell in plan.outputs:
             cell.add(frame, output, module, NO_CALL)
-        if plan.cells.get("grad_output"):
+        if plan.output_gradients:
             self.needs_gradient = output.requires_grad
             if output.requires_grad:
                 reader = OutputGradientReader(plan, frame, module, NO_CALL, is_first=True)
@@ -273,7 +287,7 @@ class Tap:
             if frame.step != self.last_step:
                 self.step_before, self.last_step = self.last_step, frame.step
             self._read_values(module, tensors, plan, frame, call, begun)
-        if plan.cells.get("grad_output") or plan.functions.get("backward"):
+        if plan.output_gradients or plan.functions.get("backward"):
             self.needs_gradient = hook_outputs(tensors, plan, frame, module, call)
         if begun is not None and begun.entry is not None:
             try:
@@ -290,7 +304,7 @@ class Tap:
         call: int,
         begun: _Begun | None,
     ) -> None:
-        for cell in plan.cells.get("output", ()):
+        for cell in plan.outputs:
             for tensor in _first(tensors) if cell.first_only else tensors:
                 cell.add(frame, tensor, module, call)
         for function in plan.at("forward"):
@@ -319,17 +333,6 @@ def _explain_gap(output: Any, plan: ReadingPlan) -> None:
     if stranger:
         for probe in plan.probes:
             probe.gap = f"called, but returns {stranger}, in which no tensors can be found"
-
-
-def _reads_entry(plan: ReadingPlan) -> bool:
-    """Return whether a plan needs the beginning of a call."""
-    if plan.is_numbered or plan.reads_attention or _reads_share(plan):
-        return True
-    return plan.wants("input", "forward")
-
-
-def _reads_share(plan: ReadingPlan) -> bool:
-    return bool(plan.cells.get("grad_input") or plan.functions.get("entry"))
 
 
 def _first(tensors: list[Tensor]) -> list[Tensor]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from notebook_probe.probes.due.accounts import ProbeAccounts
@@ -21,13 +23,8 @@ from notebook_probe.uninterrupted import whole
 
 __all__ = ["DueProbes"]
 
-Group: TypeAlias = tuple[Schedule, int, int]
-"""Probes of one schedule that are measured at one of several due steps, with their turn."""
-
-Measured: TypeAlias = tuple[int, frozenset[int]]
-"""Number of due steps, and those of them at which something is measured."""
-
-Due: TypeAlias = frozenset[Group]
+Due: TypeAlias = frozenset[int]
+"""Numbers of groups: the probes of one schedule that are measured at one of several due steps."""
 
 NEVER = -1, -1, -1, -1
 
@@ -36,6 +33,34 @@ NOTHING: Due = frozenset()
 FORESIGHT, MOST_SKIPPED = 1024, 64
 """Maximum number of steps, and of due steps of one schedule, for which it is known ahead that
 nothing is due."""
+
+
+@dataclass(slots=True, eq=False)
+class _Rhythm:
+    """A schedule, and which groups are measured at which of its due steps.
+
+    Attributes
+    ----------
+    groups : dict
+        Number n of due steps, of which one is measured -> turn, which is the remainder of the due
+        step by n -> number of the group.
+    keeps_time : bool
+        It is restarted when the work of a due step is done.
+    n_due : int
+        Due steps so far.
+    skipped : list of int
+        Due steps that the budget skips, of those in which nothing is due.
+    """
+
+    schedule: Schedule
+    keeps_time: bool
+    groups: dict[int, dict[int, int]] = field(default_factory=dict)
+    n_due: int = 0
+    skipped: list[int] = field(default_factory=list)
+
+    def measures(self, n_due: int) -> bool:
+        """Return whether something is measured at the due step of this number."""
+        return any(n_due % every in turns for every, turns in self.groups.items())
 
 
 class DueProbes:
@@ -73,19 +98,18 @@ class DueProbes:
         self._build, self._publish, self._budget = build, publish, budget
         self._accounts = ProbeAccounts(self._read)
         self._factors = budget.factors
-        self._schedules: dict[Schedule, tuple[Measured, ...]] = {}
-        self._groups: dict[Probe, Group] = {}
-        self._n_due: dict[Schedule, int] = {}
-        self._clocks: frozenset[Schedule] = frozenset()
-        self._working: list[Schedule] = []  # those of them that were due in the step asked last
-        self._measured: dict[Group, tuple[int, ...]] = {}
+        self._rhythms: tuple[_Rhythm, ...] = ()
+        self._groups: dict[Probe, int] = {}
+        self._has_failed = False
+        """A schedule has raised: it may be that its probes are measured no more."""
+        self._working: list[Schedule] = []  # those that keep time and were due when asked last
+        self._measured: dict[int, tuple[int, ...]] = {}
         self._readings: dict[Due, Readings] = {}
         self._built: dict[tuple[tuple[Probe, ...], tuple[Probe, ...]], Readings] = {}
         self.at_rest: Readings | None = None
         self._costs_before: dict[Probe, float] = {}
         self._due: tuple[int, Due] | None = None
         self.rests = range(0)
-        self._rest_skips: dict[Schedule, list[int]] = {}  # due steps among them, by the budget
         self._open: Due = NOTHING
         self.closed_s = 0.0
         budget.account(self._accounts)
@@ -125,17 +149,16 @@ class DueProbes:
     def _group(self) -> None:
         """Group what is due together; factors of the budget separate schedules and places."""
         factor, self._factors = self._budget.factor, self._budget.factors
+        self._has_failed = False
         live = [probe for probe in self.probes if not probe.disabled]
         turns = Turns(probe.place for probe in live if probe.can_stretch)
         self._budget.n_turns = turns.n
         for probe in live:
             probe.every = factor(probe)
             probe.turn = turns.turn(probe.place, probe.every)
-        self._groups = {probe: _group_of(probe) for probe in live}
-        self._measured = {}
-        self._schedules, self._n_due = _measured_steps(self._groups.values()), {}
-        self._clocks = frozenset(filter(has_clock, self._schedules))
-        self.rests, self._rest_skips = range(0), {}
+        self._rhythms, self._groups = _grouped(live)
+        self._measured, self._open = {}, NOTHING
+        self.rests = range(0)
         self._accounts.keep_only(live)
         self.begin_anew()
 
@@ -227,7 +250,7 @@ class DueProbes:
         The values of later ones may still be on their way: after an event, steps in succession are
         measured. Less than zero before there are four.
         """
-        return self._measured.get(_group_of(probe), NEVER)[0]
+        return self._measured.get(self._groups.get(probe, -1), NEVER)[0]
 
     def hand(self, to: Callable[[StepFrame], None]) -> None:
         """Close the open frame and pass it to ``to``."""
@@ -298,30 +321,30 @@ class DueProbes:
         known = self._due  # which another thread may drop, as a run is closed
         if known is not None and known[0] == step:
             return known[1]
-        if self.is_to_regroup:
+        if self.is_to_regroup or self._has_failed:
             self._group()
         if step in self.rests:
             return NOTHING
         self._end_rest(step)
         if self._working:
             self._restart_clocks()
-        is_whole, due = step in self._budget.whole, list[Group]()
-        for schedule, measured in [*self._schedules.items()]:
+        is_whole, due = step in self._budget.whole, list[int]()
+        for rhythm in self._rhythms:
             try:
-                if schedule(step):
-                    n_due = self._n_due.get(schedule, 0)
-                    self._n_due[schedule] = n_due + 1
-                    self._working += [schedule] if schedule in self._clocks else []
-                    due += [
-                        (schedule, every, turn)
-                        for every, turns in measured
-                        for turn in (turns if is_whole else turns & {n_due % every})
-                    ]
+                if rhythm.schedule(step):
+                    n_due, rhythm.n_due = rhythm.n_due, rhythm.n_due + 1
+                    for every, turns in rhythm.groups.items():
+                        if is_whole:
+                            due += turns.values()
+                        elif n_due % every in turns:
+                            due.append(turns[n_due % every])
+                    if rhythm.keeps_time:
+                        self._working.append(rhythm.schedule)
             except Exception as error:  # a user's callable
-                for probe, (its, *_) in self._groups.items():
-                    if its == schedule:
+                for probe in self._groups:
+                    if probe.armed == rhythm.schedule:
                         probe.failed(error, step)
-                self.leave_out_disabled()
+                self._has_failed = True  # groups are made anew at the next step, not in between
         found = frozenset(due)
         self._due = step, found
         if not (found or step + 1 in self._budget.whole):
@@ -330,39 +353,21 @@ class DueProbes:
 
     def _end_rest(self, step: int) -> None:
         """Count the due steps before ``step`` that the budget has skipped; ask from there on."""
-        for schedule, skipped in self._rest_skips.items():
-            n_before = sum(one < step for one in skipped)
-            self._n_due[schedule] = self._n_due.get(schedule, 0) + n_before
-        self.rests, self._rest_skips = range(0), {}
+        if not self.rests:
+            return
+        for rhythm in self._rhythms:
+            rhythm.n_due += sum(one < step for one in rhythm.skipped)
+            rhythm.skipped = []
+        self.rests = range(0)
 
     def _foresee(self, step: int) -> None:
         """Learn for how many steps after this one nothing will be due."""
-        schedules = self._schedules.items()
         with suppress(Exception):  # a user's schedule: it is asked at every step
-            ahead = {one: self._skipped(one, measured, step) for one, measured in schedules}
-            end = min([step + FORESIGHT, *(last for _, last in ahead.values())])
-            self._rest_skips = {
-                one: [skipped for skipped in some if skipped < end]
-                for one, (some, _) in ahead.items()
-            }
+            ahead = [_skipped(rhythm, step) for rhythm in self._rhythms]
+            end = min([step + FORESIGHT, *(last for _, last in ahead)])
+            for rhythm, (skipped, _) in zip(self._rhythms, ahead, strict=True):
+                rhythm.skipped = [one for one in skipped if one < end]
             self.rests = range(step, end)
-
-    def _skipped(
-        self, schedule: Schedule, measured: Collection[Measured], step: int
-    ) -> tuple[list[int], int]:
-        """Return the due steps after ``step`` that the budget skips, and the one after them."""
-        skipped: list[int] = []
-        if not can_foresee(schedule):
-            return skipped, step + 1
-        n_due, end = self._n_due.get(schedule, 0), step + FORESIGHT
-        while len(skipped) < MOST_SKIPPED:
-            due = schedule.next_due(skipped[-1] + 1 if skipped else step + 1)
-            if due is None or due >= end:
-                return skipped, end
-            if any((n_due + len(skipped)) % every in turns for every, turns in measured):
-                return skipped, due
-            skipped.append(due)
-        return skipped, skipped[-1] + 1
 
     def _restart_clocks(self) -> None:
         """Restart the due schedules that keep time, whose work is done."""
@@ -380,16 +385,33 @@ def _added(some: Iterable[Mapping[Probe, float]]) -> dict[Probe, float]:
     return found
 
 
-def _group_of(probe: Probe) -> Group:
-    return probe.armed, probe.every, probe.turn
+def _grouped(probes: Iterable[Probe]) -> tuple[tuple[_Rhythm, ...], dict[Probe, int]]:
+    """Return the rhythms of some probes, and the number of each one's group."""
+    rhythms: dict[Schedule, _Rhythm] = {}
+    groups: dict[Probe, int] = {}
+    number = itertools.count()
+    for probe in probes:
+        rhythm = rhythms.get(probe.armed)
+        if rhythm is None:
+            rhythm = rhythms[probe.armed] = _Rhythm(probe.armed, has_clock(probe.armed))
+        turns = rhythm.groups.setdefault(probe.every, {})
+        if probe.turn not in turns:
+            turns[probe.turn] = next(number)
+        groups[probe] = turns[probe.turn]
+    return tuple(rhythms.values()), groups
 
 
-def _measured_steps(groups: Iterable[Group]) -> dict[Schedule, tuple[Measured, ...]]:
-    """Return for each schedule at which of its due steps something is measured."""
-    turns: dict[Schedule, dict[int, set[int]]] = {}
-    for schedule, every, turn in dict.fromkeys(groups):
-        turns.setdefault(schedule, {}).setdefault(every, set()).add(turn)
-    return {
-        schedule: tuple((every, frozenset(some)) for every, some in found.items())
-        for schedule, found in turns.items()
-    }
+def _skipped(rhythm: _Rhythm, step: int) -> tuple[list[int], int]:
+    """Return the due steps after ``step`` that the budget skips, and the one after them."""
+    schedule, skipped = rhythm.schedule, list[int]()
+    if not can_foresee(schedule):
+        return skipped, step + 1
+    end = step + FORESIGHT
+    while len(skipped) < MOST_SKIPPED:
+        due = schedule.next_due(skipped[-1] + 1 if skipped else step + 1)
+        if due is None or due >= end:
+            return skipped, end
+        if rhythm.measures(rhythm.n_due + len(skipped)):
+            return skipped, due
+        skipped.append(due)
+    return skipped, skipped[-1] + 1

@@ -70,11 +70,38 @@ class ReadingPlan:
         return any(tensor in function.probe.quantity.needs for function in self.at(moment))
 
     @cached_property
+    def inputs(self) -> Sequence[Cell]:
+        """Cells of the inputs of calls."""
+        return self.cells.get("input", ())
+
+    @cached_property
+    def outputs(self) -> Sequence[Cell]:
+        """Cells of the outputs of calls."""
+        return self.cells.get("output", ())
+
+    @cached_property
+    def output_gradients(self) -> Sequence[Cell]:
+        """Cells of the gradients of outputs."""
+        return self.cells.get("grad_output", ())
+
+    @cached_property
     def has_only_cells(self) -> bool:
-        """True if all that is read of calls are pooled summaries of outputs and their gradients."""
+        """True if all that is read of calls are pooled summaries of tensors that come and go."""
         if self.is_numbered or self.reads_attention or self.functions:
             return False
-        return self.cells.keys() <= {"output", "grad_output"}
+        return self.cells.keys() <= {"input", "output", "grad_output"}
+
+    @cached_property
+    def reads_share(self) -> bool:
+        """True if a call's share of its inputs' gradients is read."""
+        return bool(self.cells.get("grad_input") or self.functions.get("entry"))
+
+    @cached_property
+    def reads_entry(self) -> bool:
+        """True if something is read when a call begins."""
+        if self.is_numbered or self.reads_attention or self.reads_share:
+            return True
+        return self.wants("input", "forward")
 
     @cached_property
     def after_cells(self) -> tuple[str, ...]:

@@ -53,8 +53,10 @@ def seconds_of_a_call(moment: Moment, after: float = math.inf) -> float:
     beside = _known.get(moment)
     if beside is None:
         return 0.0
-    far = beside.far
-    return far.seconds if after >= far.after else beside.at(after)
+    near, far = beside
+    if after >= far.after:  # as `at`, mostly without a call of it
+        return far.seconds
+    return near.seconds if after <= near.after else beside.at(after)
 
 
 def is_known() -> bool:

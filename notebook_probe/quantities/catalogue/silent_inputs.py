@@ -72,7 +72,8 @@ def reach(
     if not values.numel():
         raise UnreadableError(f"no row in a tensor of shape {tuple(tensor.shape)}")
     largest, smallest = extremes(values, axis)
-    return Reach(values.numel() // len(largest), largest, smallest, tensor.grad_fn is None)
+    n_rows = values.numel() // values.shape[axis]
+    return Reach(n_rows, largest, smallest, tensor.grad_fn is None)
 
 
 @quantity(source="definition", question=questions.DEAD, bounds=(0, 1))

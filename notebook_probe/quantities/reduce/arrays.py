@@ -56,6 +56,9 @@ def readable(tensor: Tensor) -> Tensor:
         A tensor that holds no values, or of a kind that torch cannot convert.
     """
     kind = type(tensor)
+    is_plain = kind in _PLAIN and tensor.layout is torch.strided
+    if is_plain and tensor.dtype is torch.float32 and not (tensor.is_nested or tensor.is_meta):
+        return tensor.detach()  # mostly
     # FakeTensor is in torch._subclasses: tracing compilers and exporters call hooks with it.
     if tensor.is_meta or kind.__module__.startswith("torch._subclasses"):
         raise UnreadableError(f"{_described(tensor)} holds no values")

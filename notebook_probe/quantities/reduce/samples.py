@@ -6,7 +6,7 @@ or on what ``watch(channel_axis=...)`` says of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -130,7 +130,9 @@ def channelled(tensor: Tensor, module: nn.Module | None) -> tuple[Tensor, int]:
     if tensor.is_nested:
         tensor = torch.cat([*tensor.detach().unbind()])
     refuse_indices(tensor, module)
-    values = torch.atleast_2d(readable(tensor))
+    values = readable(tensor)
+    if values.dim() < 2:
+        values = torch.atleast_2d(values)
     return values, channel_axis(module, values.shape)
 
 
@@ -186,22 +188,22 @@ def extremes(values: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     >>> extremes(torch.tensor([[0.0, -1.0], [2.0, -3.0]]), axis=1)
     (tensor([ 2., -1.]), tensor([ 0., -3.]))
     """
-    return _along(values, axis, torch.amax), _along(values, axis, torch.amin)
-
-
-def _along(values: Tensor, axis: int, extreme: Callable[..., Tensor]) -> Tensor:
-    """Return channels' extremes; over the first axis at once, if memory has that order."""
-    if axis:
-        values, axis = extreme(values, 0), axis - 1
-    others = [one for one in range(values.dim()) if one != axis]
-    return extreme(values, others) if others else values
+    largest = smallest = values
+    if axis:  # over the first axis at once, if memory has that order
+        largest, smallest, axis = torch.amax(values, 0), torch.amin(values, 0), axis - 1
+    others = [one for one in range(largest.dim()) if one != axis]
+    if others:
+        largest, smallest = torch.amax(largest, others), torch.amin(smallest, others)
+    return largest, smallest
 
 
 def refuse_indices(tensor: Tensor, module: nn.Module | None) -> None:
     """Raise UnreadableError for numbers that are row or class indices: none is the larger one."""
+    if tensor.is_floating_point():
+        return
     is_looked_up = isinstance(unwrapped(module), nn.Embedding | nn.EmbeddingBag)
     # torch has int64 for indices of rows and classes; their size means nothing.
-    if tensor.dtype is torch.int64 or (is_looked_up and not tensor.is_floating_point()):
+    if is_looked_up or tensor.dtype is torch.int64:
         raise UnreadableError(f"{tensor.dtype} numbers are indices, which have no channels")
 
 
