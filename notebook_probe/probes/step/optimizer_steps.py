@@ -107,6 +107,8 @@ def _before(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any])
     if torch.cuda._initialized and is_captured():
         return None
     now, listeners, options = running.now, _listeners, options_by_id.get(id(optimizer))
+    if options is None and not listeners:  # no run watches, and no option was set
+        return None
     now.lap, now.number = time.perf_counter(), next(_numbers)
     if not now.begun:
         now.begun.append(id(optimizer))
@@ -166,6 +168,8 @@ def _after(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if torch.cuda._initialized and is_captured():
         return
     now, listeners, options = running.now, _listeners, options_by_id.get(id(optimizer))
+    if options is None and not (listeners or now.begun):
+        return
     is_usual = options is not None and not options.acts and len(now.begun) == 1 and not _readers
     for reference in listeners if is_usual else ():
         listener = reference()
