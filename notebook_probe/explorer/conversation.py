@@ -92,6 +92,7 @@ class PanelSession:
             "viewport": self._views_present.resized,
             "ack": self._views_present.painted,
             "selection": self._on_selection,
+            "moved": self._on_moved,
             "fold": self._on_fold,
             "export": self._asked.append,
             "pointed": self._on_pointed,
@@ -376,6 +377,9 @@ class PanelSession:
 
     def _on_selection(self, message: wire.SelectionMessage) -> None:
         self._choose(self._selection.chosen(message))
+
+    def _on_moved(self, message: from_view.Moved) -> None:
+        self._choose(self._selection.moved(message["window"]))
 
     def _choose(self, chosen: PanelSelection) -> None:
         if self._controls is not None and {*chosen.series} - {*self._selection.series}:

@@ -35,7 +35,7 @@ from notebook_probe.run.controls import Controls
 
 __all__ = ["Panel"]
 
-FREQUENT = ("ack", "pointed")
+FREQUENT = ("ack", "pointed", "moved")
 """Messages that come many times a second and can wait for the next refresh."""
 
 CellError: TypeAlias = BaseException | None

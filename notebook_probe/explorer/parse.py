@@ -32,6 +32,7 @@ _SHAPES: dict[str, type] = {
     "viewport": from_view.Viewport,
     "ack": from_view.Ack,
     "selection": wire.SelectionMessage,
+    "moved": from_view.Moved,
     "attach": from_view.AttachClick,
     "detach": from_view.DetachClick,
     "control": from_view.ControlClick,

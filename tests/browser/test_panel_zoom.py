@@ -134,6 +134,9 @@ def test_the_kernel_is_told_of_a_zoom_when_the_hand_rests(panel: PanelPage) -> N
     panel.wait_frame()
     assert axis(panel.lines) == axis(panel.heat) == tuple(told["window"])
     assert len(panel.sent("selection")) == 1, "the plots need no answer to move"
+    moved = panel.sent("moved")
+    assert len(moved) <= 2, "of twenty turns, in less than half a second"
+    assert all(one.keys() == {"v", "type", "window"} for one in moved)
 
 
 def test_a_double_click_shows_all_steps(panel: PanelPage) -> None:

@@ -83,6 +83,20 @@ def test_the_selection_is_told_to_all_views_in_the_colours_of_the_kernel(talk: T
     assert [one["colour"] for one in talk.last("lines")["series"]] == [0, 1]
 
 
+@pytest.mark.parametrize(("window", "kept"), [((3, 7), (3, 7)), ((7, 3), None), (None, None)])
+def test_steps_that_a_hand_moves_are_in_the_next_answer(
+    talk: Talk, window: tuple[float, float] | None, kept: tuple[float, float] | None
+) -> None:
+    talk.says("hello", view="x")
+    talk.selects(window=(1, 2), series=[["b", "grad_norm"]])
+    talk.is_told()
+    talk.acknowledges()
+    talk.says("moved", window=window)
+    assert talk.is_told() == ["selection", "heat", "lines"]
+    assert talk.last("selection")["window"] == kept
+    assert talk.last("selection")["series"] == [("b", "grad_norm")], "nothing else changes"
+
+
 def drawn_inline(talk: Talk) -> None:
     """Registered views are drawn in the test's own thread."""
     talk.conversation._drawings = Drawings(talk.source, run=lambda task: task())

@@ -14,6 +14,7 @@ from torch import nn
 
 import notebook_probe as nbp
 from notebook_probe.explorer import Explorer, Panel
+from notebook_probe.explorer.messages.selection import PanelSelection
 from notebook_probe.run.health.status import ProbeStatus
 from tests.models import floats, sgd, train_step
 
@@ -167,4 +168,17 @@ def test_a_click_is_answered_in_its_own_thread_and_what_is_queued_wakes_nobody(
         {"v": 1, "type": "attach", "id": "2", "where": [], "quantity": "norm", "schedule": " "}, []
     )
     assert sent[1]["state"] == "refused"
+    assert woken == ["woken"]
+
+
+def test_steps_that_a_hand_moves_wait_for_the_next_refresh_and_where_it_rests_does_not(
+    live_panel: Panel, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken: list[str] = []
+    monkeypatch.setattr(live_panel, "_widget", explorer)
+    monkeypatch.setattr(live_panel, "_wake", lambda is_used=True: woken.append("woken"))
+    explorer._handle_custom_msg({"v": 1, "type": "moved", "window": [1.0, 4.0]}, [])
+    assert woken == []
+    selection = PanelSelection(window=(1.0, 4.0)).message()
+    explorer._handle_custom_msg(dict(selection), [])
     assert woken == ["woken"]

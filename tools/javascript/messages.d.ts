@@ -434,6 +434,12 @@ interface ModelMessage {
   quantities: Array<QuantityRow>;
 }
 
+interface Moved {
+  v: number;
+  type: "moved";
+  window: [number, number] | null;
+}
+
 interface OutputKeep {
   v: number;
   type: "keep_output";
@@ -860,6 +866,7 @@ type AnyMessage =
   | MessagesEnd
   | MessagesStart
   | ModelMessage
+  | Moved
   | OutputKeep
   | OutputShow
   | Ping

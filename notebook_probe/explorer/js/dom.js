@@ -150,25 +150,17 @@ export function throttled(wait, run, signal) {
 }
 
 /**
- * A function that runs once it was not called for `rest` ms, and at least every `most` ms while it is.
+ * A function that runs `act` once it was not called for `rest` ms.
  * @param {number} rest
- * @param {number} most
- * @param {() => void} run
+ * @param {() => void} act
  * @param {AbortSignal} signal
  */
-export function atRest(rest, most, run, signal) {
+export function atRest(rest, act, signal) {
   let timer = 0;
-  let latest = 0;
-  const fire = () => {
-    timer = 0;
-    run();
-  };
   signal.addEventListener("abort", () => clearTimeout(timer));
   return () => {
     if (signal.aborted) return;
-    const now = performance.now();
-    if (!timer) latest = now + most;
     clearTimeout(timer);
-    timer = setTimeout(fire, Math.min(rest, latest - now));
+    timer = setTimeout(act, rest);
   };
 }

@@ -18,6 +18,7 @@ __all__ = [
     "FoldClick",
     "FromView",
     "Hello",
+    "Moved",
     "Pointed",
     "Viewport",
     "Visible",
@@ -131,6 +132,14 @@ class FoldClick(TypedDict):
     folded: bool
 
 
+class Moved(TypedDict):
+    """The step range while a hand moves it; a selection follows when the hand rests."""
+
+    v: int
+    type: Literal["moved"]
+    window: tuple[float, float] | None
+
+
 class Pointed(TypedDict):
     """The step under the pointer, from a view; the step that a trait was set to, to the views."""
 
@@ -143,5 +152,14 @@ Click: TypeAlias = AttachClick | DetachClick | ControlClick | CompiledClick | Bu
 """A request to the run, answered with a ticket of the same ``id``."""
 
 FromView: TypeAlias = (
-    Hello | Visible | Viewport | Ack | SelectionMessage | Click | FoldClick | ExportClick | Pointed
+    Hello
+    | Visible
+    | Viewport
+    | Ack
+    | SelectionMessage
+    | Moved
+    | Click
+    | FoldClick
+    | ExportClick
+    | Pointed
 )

@@ -102,18 +102,16 @@ class PanelSelection:
 
     def chosen(self, message: SelectionMessage) -> PanelSelection:
         """Return the selection a view requests, with the colors assigned here."""
-        first, last = message["window"] or (0.0, 0.0)
-        low, high = message["y_limits"] or (0.0, 0.0)
         others = tuple(dict.fromkeys(message["others"]))[:MOST_OTHERS]
         factor, n_rows = message["apart"]
         return replace(
             self._drawing(message["series"]),
             home=message["home"] or self.home,
-            window=(first, last) if last > first else None,
+            window=_forward(message["window"]),
             log_heat=message["log_heat"],
             cells=message["cells"],
             log_y=message["log_y"],
-            y_limits=(low, high) if high > low else None,
+            y_limits=_forward(message["y_limits"]),
             outliers=message["outliers"],
             charts=chosen_charts(message["charts"], message["series"]),
             log_x=message["log_x"],
@@ -129,6 +127,10 @@ class PanelSelection:
             grouped=message["grouped"],
             chosen_colors=_known_colors(message["chosen_colors"]),
         )
+
+    def moved(self, window: tuple[float, float] | None) -> PanelSelection:
+        """Return the selection with another step window."""
+        return replace(self, window=_forward(window))
 
     def looking_at(self, name: str, value: Any) -> PanelSelection:
         """Return the selection with one trait changed."""
@@ -192,6 +194,11 @@ class PanelSelection:
                 bound = {*colours.values(), *chosen}
                 colours = _bound_to(colours, one, _free(bound, [*on_screen, *chosen]))
         return replace(self, series=series, colours=MappingProxyType(colours))
+
+
+def _forward(ends: tuple[float, float] | None) -> tuple[float, float] | None:
+    """Return a range, None unless it has a length."""
+    return ends if ends is not None and ends[1] > ends[0] else None
 
 
 def _known_colors(

@@ -5,8 +5,8 @@ import { EMPTY_SELECTION, hasSeries } from "../state.js";
 import { createUndo } from "./undo.js";
 
 const PATIENCE_MS = 1000;
-// A refresh takes time from a training, and plots are moved without one.
-const [REST_MS, MOST_MS] = [150, 2000];
+// Plots are moved at once. The kernel learns of it for its next refresh, and draws it anew when the hand rests.
+const [REST_MS, MOVING_MS] = [150, 500];
 const NAMES = /** @type {Array<keyof PanelSelection>} */ (Object.keys(EMPTY_SELECTION));
 
 /**
@@ -22,7 +22,8 @@ export function createSelection(state, send, signal) {
   signal.addEventListener("abort", () => clearTimeout(waiting));
   const tell = () => send("selection", state.selection);
   const sendSoon = throttled(100, tell, signal);
-  const sendAtRest = atRest(REST_MS, MOST_MS, tell, signal);
+  const tellMoving = throttled(MOVING_MS, () => send("moved", { window: state.selection.window }), signal);
+  const tellAtRest = atRest(REST_MS, tell, signal);
 
   /**
    * @param {PanelSelection} selection
@@ -64,12 +65,15 @@ export function createSelection(state, send, signal) {
   return {
     change,
     /**
-     * Change the window while a hand moves it: the kernel is told when the hand rests, or every two seconds.
+     * Change the window while a hand moves it.
      * @param {PanelSelection["window"]} window
      */
     move(window) {
       history.note(state.selection, { window });
-      apply({ window }, sendAtRest);
+      apply({ window }, () => {
+        tellMoving();
+        tellAtRest();
+      });
     },
     /** Take the last change in this view back. */
     undo() {
