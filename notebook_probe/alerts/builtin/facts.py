@@ -159,6 +159,15 @@ FACTS = (
         ("output_std",),
     ),
     fact(
+        "backward_twice",
+        "A second backward pass on one loss, whose gradients are added to those of the first.",
+        "backward() was called again on the same loss before its gradients were cleared, so that "
+        "they are twice as large: remove one of both calls",
+        (),
+        "warning",
+        ("grad_norm", "update_ratio"),
+    ),
+    fact(
         "dropout_before_loss",
         "Dropout behind the last layer.",
         "dropout sets some of the outputs that the loss takes to 0: remove it behind the last "

@@ -94,12 +94,14 @@ class StepLoss:
         Losses are looked for.
     n_logged : int
         Steps of which the loop has logged a loss.
+    has_added : bool
+        The last of several passes before an update has added to the gradients of the pass before.
     """
 
     def __init__(self, model: nn.Module, steps: Callable[[], LossSteps | None]) -> None:
         self.witnesses, self._steps = Witnesses(model, self), steps
         self._spare: LossPass | None = None
-        self.listens = False
+        self.listens = self.has_added = False
         self.n_logged = self._n_seen = 0
         self._running: dict[int, LossPass] = {}
         self._ended: list[LossPass] = []
@@ -219,7 +221,8 @@ class StepLoss:
 
     def _keep(self, new: LossPass) -> None:
         last = self._ended[-1]
-        if last.left == new.left:
+        self.has_added = last.left == new.left
+        if self.has_added:
             last.value = last.value + new.value
         else:
             self._ended = [*self._ended[-MOST_PASSES:], new]

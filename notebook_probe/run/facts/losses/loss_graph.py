@@ -24,6 +24,7 @@ from notebook_probe.run.facts.losses.linear_stacks import n_stacked
 from notebook_probe.run.facts.losses.log_losses import LogLosses
 from notebook_probe.run.facts.losses.loss_ends import LossEnds, links
 from notebook_probe.run.facts.losses.negations import negation
+from notebook_probe.run.facts.losses.repeated_passes import RepeatedPasses
 from notebook_probe.run.facts.losses.token_targets import TokenTargets
 from notebook_probe.run.facts.losses.triplets import TripletOrder
 from notebook_probe.run.facts.parameters import learns_its_input
@@ -58,7 +59,7 @@ class LossGraph:
         self._ends, self._spend = LossEnds(context), context.spend
         self._logs, self._triplets = LogLosses(context), TripletOrder(context)
         self._dropped, self._tokens = DroppedOutputs(context), TokenTargets(context)
-        self._given = context.given_tokens
+        self._passes, self._given = RepeatedPasses(context), context.given_tokens
         self._model, self._updates = context.model, context.observer.updates
         self._later = context.later
         self._steps, self._clock = context.observer.steps, context.observer.clock
@@ -93,6 +94,7 @@ class LossGraph:
     def backward_begins(self, loss: object, roots: Sequence[Any]) -> None:
         """Read the graph, if it is one of this model."""
         self._findings.attempt(self._read_roots, roots)
+        self._findings.attempt(self._passes.begins, roots, self._clock.step)
 
     def _read_roots(self, roots: Sequence[Any]) -> None:
         if self._steps.ignores_updates:
@@ -139,6 +141,7 @@ class LossGraph:
 
     def backward_ends(self, begun: None, since: float, *, has_come_through: bool) -> None:
         """Implement the BackwardListener: count the time of a look at the graph."""
+        self._findings.attempt(self._passes.ends)
         self._spend(time.perf_counter() - since)
 
     def _read(self, loss: Tensor, root: Node) -> None:
