@@ -57,13 +57,16 @@ class StepOwner(Protocol):
     training: DueProbes
     is_silent: bool
     phase: PhaseOfThread
+    n_forwards: int
+    """Training calls of the root in the open step."""
     has_to_prepare: bool
     """`update_is_over` has work to do."""
 
     @property
     def ignores_updates(self) -> bool: ...
     def open_frame(self) -> DueFrame: ...
-    def boundary(self) -> None: ...
+    def boundary(self, rooted: bool) -> None: ...
+    def follow_at_rest(self, now: float) -> bool: ...
     def update_is_over(self) -> None: ...
     def announce(self, place: str, name: str) -> None: ...
 
@@ -204,8 +207,11 @@ class Updates:
             return
         self._inner, self.n_elsewhere = [], 0  # of one that has raised
         if (clock.stepped or begun is not None) and clock.stepped_before(optimizer):
-            steps.boundary()
-            lap()  # which has counted itself
+            rests = clock.begun is None and steps.follow_at_rest(running.now.lap)
+            if not rests:
+                # A closure that has called the root will call it again.
+                steps.boundary(rooted=steps.n_forwards > 0)
+                lap()  # which has counted itself
         frame = steps.training.frame or steps.open_frame()
         if clock.has_raised:  # and no call of the model was seen since
             self.loss.try_again(frame)
@@ -352,7 +358,7 @@ class Updates:
             return None
         another = torch._C._current_graph_task_id() != self._stepped_in
         if steps.training.frame is None or (steps.clock.ready and another):
-            steps.boundary()
+            steps.boundary(rooted=False)
         frame = steps.training.frame
         plan = frame.plan.raw.get(slot) if frame is not None else None
         return None if frame is None or plan is None else (frame, plan)

@@ -157,7 +157,10 @@ class StepClock:
         self.stepped, self.has_raised = [], False
 
     def _has_stepped(self, optimizer: Optimizer) -> bool:
-        return any(ref() is optimizer for ref in self.stepped)
+        for reference in self.stepped:  # at every step: no call for each
+            if reference() is optimizer:
+                return True
+        return False
 
 
 class LastWritten(NamedTuple):

@@ -201,8 +201,8 @@ class StepSequence:
     def follow_at_rest(self, now: float) -> bool:
         """Continue from a step in which nothing was due to another one, if nothing waits.
 
-        Called where the root's call begins it, at the time ``now``. Return False, with nothing
-        done, where any party may have work.
+        Called where the root's call begins it, or an optimizer that will call a closure, at the
+        time ``now``. Return False, with nothing done, where any party may have work.
         """
         training, clock, frame = self.training, self.clock, self.training.frame
         sink, step = self._sink, clock.step + 1

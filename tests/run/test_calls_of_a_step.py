@@ -26,6 +26,8 @@ FACTS = 7
 LOGGED, SCHEDULED, DRAWN, PASSED = 24, 13, 4, 13
 """The same for a number that the loop logs in each step, for a scheduler that it steps, for a batch
 that it draws from `Run.batches`, and for `Run.boundary`."""
+CLOSED = 28
+"""The same for a closure that the optimizer's step is given, as Lightning gives one."""
 FORWARD = 100
 """The same for a forward in which one probe is due: it also closes the step before."""
 DUE = 92
@@ -200,6 +202,25 @@ def test_a_scheduler_that_changes_the_rate_leaves_steps_at_rest(watch: Watch) ->
     for _ in range(WARM):
         scheduled()
     assert calls_without_facts(scheduled) <= IDLE + SCHEDULED
+
+
+def test_an_optimizer_with_a_closure_leaves_steps_at_rest(watch: Watch) -> None:
+    model, batch = chain(3), torch.ones(3, 4)
+    optimizer = SGD(model.parameters(), lr=0.001)
+    watch(model, probes=[]).attach("*", ["weight_norm"], NEVER)
+
+    def closure() -> float:
+        optimizer.zero_grad()
+        loss = model(batch).square().mean()
+        loss.backward()
+        return loss.item()
+
+    def step() -> None:
+        optimizer.step(closure)
+
+    for _ in range(WARM):
+        step()
+    assert calls_without_facts(step) <= IDLE + CLOSED
 
 
 @pytest.mark.parametrize("quantity", ["output_norm", "output_grad_norm", "weight_norm"])
