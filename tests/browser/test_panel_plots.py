@@ -214,7 +214,7 @@ def test_smoothing_says_where_it_is_held_back(bare: PanelPage) -> None:
 
     assert said(0.0, 0.0) == "Every value as it was recorded."
     assert said(0.9, 0.9).endswith("about 10 recorded values.")
-    assert "Held at 0.67 where few are recorded" in said(0.99, 0.99, 0.67)
+    assert "Less in lines of few values, down to 0.67" in said(0.99, 0.99, 0.67)
 
 
 def test_labels_are_the_shortest_ends_that_differ(bare: PanelPage) -> None:

@@ -13,5 +13,5 @@ export function smoothingText(smooth, weights) {
   const drawn = weights.filter((one) => one < smooth);
   if (!drawn.length) return of;
   const least = significant(Math.min(...drawn), 2);
-  return `${of} Held at ${least} where few are recorded: a tenth of them at most.`;
+  return `${of} Less in lines of few values, down to ${least}: over a tenth of them at most.`;
 }
