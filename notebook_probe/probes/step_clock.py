@@ -157,10 +157,7 @@ class StepClock:
         self.stepped, self.has_raised = [], False
 
     def _has_stepped(self, optimizer: Optimizer) -> bool:
-        for reference in self.stepped:  # at every step: no call for each
-            if reference() is optimizer:
-                return True
-        return False
+        return weakref.ref(optimizer) in self.stepped  # no call for each, as at every step
 
 
 class LastWritten(NamedTuple):

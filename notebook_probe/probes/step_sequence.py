@@ -217,8 +217,8 @@ class StepSequence:
             or self.evaluation.frame is not None
             or not clock.stepped
             or clock.explicit
-            or sink.early
-            or sink.state is not None
+            or sink.apart.early
+            or sink.apart.state is not None
         ):
             return False
         with self.turn:

@@ -167,7 +167,7 @@ def _take_off(parts: RunParts) -> None:
     _read_last_state(parts)
     parts.observer.close()
     parts.facts.close()
-    unfinished = parts.steps.unfinished(parts.observer.steps.frame)
+    unfinished = parts.steps.apart.unfinished(parts.observer.steps.frame)
     if unfinished is not None:
         parts.steps.keep(unfinished)
     parts.steps.close()

@@ -104,14 +104,14 @@ class LiveSource(Exports):
 
     def _open_frames(self) -> list[StepFrame]:
         observer = self._observer
-        frame = self._steps.provisional(observer.steps.frame, observer.clock.has_stepped)
-        frames = (frame, observer.evaluation.frame, self._steps.state)
+        frame = self._steps.apart.provisional(observer.steps.frame, observer.clock.has_stepped)
+        frames = (frame, observer.evaluation.frame, self._steps.apart.state)
         return [one for one in frames if one is not None]
 
     def _coming_frames(self) -> list[StepFrame]:
         """Return the values that were logged for the step after the open one."""
         frame = self._observer.steps.frame
-        coming = None if frame is None else self._steps.coming(frame.step + 1)
+        coming = None if frame is None else self._steps.apart.coming(frame.step + 1)
         return [] if coming is None else [coming]
 
 

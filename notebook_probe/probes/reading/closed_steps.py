@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +20,7 @@ from notebook_probe.probes.reading.closed_losses import ClosedLosses, LossRows
 from notebook_probe.probes.reading.copies import Copies, finish, has_come, wait_for
 from notebook_probe.probes.reading.host_copy import HostCopy
 from notebook_probe.probes.reading.last_scalars import LastScalars
+from notebook_probe.probes.reading.logged_apart import LoggedApart
 from notebook_probe.probes.step.frame import PassedStep, StepFrame
 from notebook_probe.probes.step.measured import MeasuredStep
 from notebook_probe.probes.step.plain_mode import plain_mode
@@ -91,8 +92,8 @@ class ClosedSteps:
         Steps that were at rest, until they are accounted for.
     recorded_s : float
         Time at which something was recorded last.
-    early
-        Values logged for the next step. While there are any, each step is published.
+    apart : LoggedApart
+        Values logged while their step is not open. While there are any, each step is published.
     on_device, copying
         Steps and a copy that wait for a device.
     """
@@ -111,11 +112,7 @@ class ClosedSteps:
         self.recorded_s = time.perf_counter()
         self._at_once = self._has_failures = False
         self._lock = threading.Lock()  # a reader may drain while the training thread keeps
-        self.early: dict[int, StepFrame] = {}
-        self.state: StepFrame | None = None
-        """Values logged about the state between two updates, until the next update."""
-        self.last_state = -1
-        """Step of the last state of which something logged was kept."""
+        self.apart = LoggedApart()
         self._scalars = LastScalars()
 
     @property
@@ -125,64 +122,21 @@ class ClosedSteps:
             self._take_passed()
         return self._scalars
 
-    # ---------------------------------------------------------------- what is logged
-
-    def between_steps(self, step: int) -> StepFrame:
-        """Return the frame for scalars before ``step`` is open; they join it when it closes.
-
-        Opening the step for them would ask its schedules, and pass its gate, too early.
-        """
-        return self.early.setdefault(step, StepFrame(step))
-
-    def logged_early(self, step: int, names: Set[str]) -> Set[str]:
-        """Return those of some names that were logged for ``step`` before it was open."""
-        early = self.coming(step)
-        return early.logged(names) if early else set()
-
-    def arrays_early(self, step: int) -> Set[tuple[str, str]]:
-        """Return the places and names of arrays that were logged before ``step`` was open."""
-        early = self.coming(step)
-        return early.arrays.keys() if early else set()
-
-    def coming(self, step: int) -> StepFrame | None:
-        """Return the values that were logged for a step before it was open."""
-        return self.early.get(step)
-
     def of_state(self, step: int) -> StepFrame:
         """Return the frame for scalars of the state after ``step`` updates."""
-        if self.state is None or self.state.step != step:
+        state = self.apart.state
+        if state is None or state.step != step:
             self.settled()
-            self.state = StepFrame(step)
-            self.state.of_state = True
-        return self.state
+            state = self.apart.begin_state(step)
+        return state
 
     @whole
     def settled(self) -> None:
         """Keep the values that were logged of the state."""
         self.account_passed()
-        state, self.state = self.state, None
+        state = self.apart.end_state()
         if state is not None:
-            self.last_state = state.step
             self.keep(state)
-
-    def unfinished(self, frame: StepFrame | None) -> StepFrame | None:
-        """Return the logged values of a step that was not trained."""
-        if frame is None:
-            return next(iter(self.early.values()), None)
-        logged = StepFrame(frame.step)
-        logged.time_ms = frame.time_ms
-        logged.scalars.update(frame.scalars)
-        logged.arrays.update(frame.arrays)
-        logged.on_device = frame.on_device
-        logged.recorded_beside = frame.recorded_beside
-        return logged
-
-    def provisional(self, frame: StepFrame | None, has_stepped: bool) -> StepFrame | None:
-        """Return the part of the open step that counts: all of it after its update."""
-        if frame is None or not has_stepped:
-            return self.unfinished(frame)
-        early = self.early.get(frame.step)
-        return frame if early is None else frame.with_early(early)
 
     # ---------------------------------------------------------------- steps
 
@@ -191,11 +145,12 @@ class ClosedSteps:
         begun = time.perf_counter()
         if self.passed:
             self.account_passed()
-        if frame.step in self.early:
-            frame = frame.with_early(self.early.pop(frame.step))
+        apart = self.apart
+        if apart.early:
+            frame = apart.joined(frame)
         if frame.scalars:
             self._scalars.take(frame.scalars)
-        if self.state is not None and self.state.step <= frame.step:
+        if apart.state is not None and apart.state.step <= frame.step:
             self.settled()
         self.keep(frame)
         now = time.perf_counter()

@@ -86,7 +86,7 @@ class LookingBack:
         frames: list[StepFrame | None] = [observer.evaluation.frame]
         # The last step may still be open although its update is done, and belongs to the state.
         if observer.clock.has_stepped:
-            frames.append(self._steps.provisional(observer.steps.frame, has_stepped=True))
+            frames.append(self._steps.apart.provisional(observer.steps.frame, has_stepped=True))
         ended: dict[Probe, dict[object, Window]] = {}
         for frame in frames:
             ended |= self._steps.windows_after(frame) if frame is not None else {}

@@ -108,22 +108,22 @@ class LoopLog:
         label = module_label(module)
         self._rows.declare_array(name, label, tuple(array.shape))
         frame, key = self._training_frame(), (label, name)
-        early = self._steps.arrays_early(frame.step) & {key}
+        early = self._steps.apart.arrays(frame.step) & {key}
         if self._of_next(frame, {key}, early):
-            frame = self._steps.between_steps(frame.step + 1)
-        if key in frame.arrays.keys() | self._steps.arrays_early(frame.step):
+            frame = self._steps.apart.before(frame.step + 1)
+        if key in frame.arrays.keys() | self._steps.apart.arrays(frame.step):
             self._warn_of_array(name, frame.step)
         frame.arrays[key] = array
         frame.on_device |= isinstance(array, Tensor)
 
     def _log_of_step(self, scalars: Scalars, on_device: bool) -> None:
         frame = self._training_frame()
-        early = self._steps.logged_early(frame.step, scalars.keys())
+        early = self._steps.apart.names(frame.step, scalars.keys())
         if later := self._of_next(frame, scalars.keys(), early):
             to_come = {name: value for name, value in scalars.items() if name in later}
             scalars = {name: value for name, value in scalars.items() if name not in later}
-            following = self._steps.between_steps(frame.step + 1)
-            there = self._steps.logged_early(following.step, later)
+            following = self._steps.apart.before(frame.step + 1)
+            there = self._steps.apart.names(following.step, later)
             self._warn(self._known(following, to_come, there), following.step)
             self._put_of_step(following, to_come, on_device)
         if known := self._known(frame, scalars, early):
@@ -195,7 +195,7 @@ class LoopLog:
         step = self._observer.clock.upcoming
         self._warn([name for name in scalars if self._last.get(name) == step], step)
         self._last |= dict.fromkeys(scalars, step)
-        if step > max(self._steps.last_state, self._rows.last_state):
+        if step > max(self._steps.apart.last_state, self._rows.last_state):
             _put(self._steps.of_state(step), scalars, on_device)
         else:  # its row has been recorded, by an earlier cell perhaps
             frame = StepFrame(step)
@@ -219,10 +219,10 @@ class LoopLog:
         """Return the frame of the last trained step, or else of the next."""
         frame, clock = self._observer.training.frame, self._observer.clock
         if frame is not None and frame.is_over:
-            return self._steps.between_steps(frame.step + 1)
+            return self._steps.apart.before(frame.step + 1)
         is_in_doubt = clock.has_raised or clock.begun is not None
         if frame is None or (is_in_doubt and clock.awaits_another_try):
-            return self._steps.between_steps(clock.step)
+            return self._steps.apart.before(clock.step)
         return frame
 
     def _known(self, frame: StepFrame, scalars: Scalars, early: Set[str]) -> list[str]:
