@@ -344,7 +344,7 @@ class DueProbes:
                 for probe in self._groups:
                     if probe.armed == rhythm.schedule:
                         probe.failed(error, step)
-                self._has_failed = True  # groups are made anew at the next step, not in between
+                self._has_failed = True  # groups change at the next step, not in between
         found = frozenset(due)
         self._due = step, found
         if not (found or step + 1 in self._budget.whole):

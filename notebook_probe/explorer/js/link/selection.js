@@ -5,7 +5,7 @@ import { EMPTY_SELECTION, hasSeries } from "../state.js";
 import { createUndo } from "./undo.js";
 
 const PATIENCE_MS = 1000;
-// Plots are moved at once. The kernel learns of it for its next refresh, and draws it anew when the hand rests.
+// Plots are moved at once. The kernel uses the new steps in its next refresh, and refreshes when the hand rests.
 const [REST_MS, MOVING_MS] = [150, 500];
 const NAMES = /** @type {Array<keyof PanelSelection>} */ (Object.keys(EMPTY_SELECTION));
 
