@@ -158,8 +158,11 @@ class Observer:
         clock, frame = self.clock, self.training.frame
         if frame is not None and frame.step > clock.step:
             self.steps.catch_up()
-        is_over = clock.stepped and clock.begun is None and not clock.explicit  # nearly always
-        if frame is None or is_over or clock.ready:
+        if clock.begun is not None or clock.explicit:
+            is_over = clock.ready
+        else:  # nearly always, as `ready`
+            is_over = bool(clock.stepped) or clock.has_raised
+        if frame is None or is_over:
             self.calls.by_thread.clear()
             try:
                 if not self.steps.follow_at_rest(begun):

@@ -165,6 +165,11 @@ class StepLoss:
 
     def _forget_cleared(self) -> None:
         """Forget passes whose gradients were filled with zeros before the next pass."""
+        for left in [*self._left.values()]:  # as left.was_zeroed, for each micro-batch
+            if left.gradient is not None and left.gradient._version != left.version:
+                break
+        else:
+            return
         zeroed = {slot for slot, left in [*self._left.items()] if left.was_zeroed}
         if not zeroed:
             return
