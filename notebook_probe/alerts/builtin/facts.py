@@ -141,9 +141,9 @@ FACTS = (
     fact(
         "padding_counted",
         "Padding that a cross entropy counts, as ignore_index is another number.",
-        "{share} of the targets are {value}, at the ends of rows of different length and nowhere "
+        "{share} of the targets are {value}, at the {side} of rows of different length and nowhere "
         "else: padding, which the loss counts; F.cross_entropy(..., ignore_index={value})",
-        ("share", "value"),
+        ("share", "value", "side"),
         "remark",
         ("output_std",),
         share=0.2,

@@ -172,6 +172,7 @@ def test_labels_of_a_model_whose_lookups_are_not_known_are_not_its_inputs(
     assert found == ["targets_shifted"] * is_named
 
 
+@pytest.mark.parametrize("side", ["ends", "beginnings"])
 @pytest.mark.parametrize(
     "step",
     [
@@ -180,12 +181,15 @@ def test_labels_of_a_model_whose_lookups_are_not_known_are_not_its_inputs(
     ],
 )
 def test_padding_that_the_loss_counts_is_a_remark_with_its_share(
-    step: Step, tmp_path: Path
+    step: Step, side: str, tmp_path: Path
 ) -> None:
-    [(rule, at, text)] = remarks_of(step, tmp_path, padded)
+    def batch(step: int) -> Tensor:
+        return padded(step) if side == "ends" else padded(step).flip(1)
+
+    [(rule, at, text)] = remarks_of(step, tmp_path, batch)
     assert (rule, at) == ("padding_counted", 1)
-    share = (padded(1)[:, 1:] == 0).double().mean().item()
-    assert f"{share:.0%} of the targets are 0, at the ends of rows" in text
+    share = (batch(1)[:, 1:] == 0).double().mean().item()
+    assert f"{share:.0%} of the targets are 0, at the {side} of rows" in text
     assert "ignore_index=0" in text
 
 

@@ -22,6 +22,7 @@ OFFSETS = (-1, 0, 1, 2)
 """Distances, in tokens, between an input and the target that it may be."""
 FEWEST, FEWEST_ROWS = 16, 4
 """Tokens that are compared, and rows whose ends are."""
+SIDES = ("ends", "beginnings")
 FEWEST_OTHERS = 8
 """Different targets before the padding: fewer may be states that are passed one after another."""
 N_READINGS, N_IGNORED = 2, 3
@@ -34,7 +35,10 @@ KEEPING = {
 MOST_NODES = 8
 """Nodes in front of a cross entropy among which the shape of tokens is looked for."""
 WORDS = {
-    -1: ("the token before it", "logits[:, :-1] and inputs[:, 1:] belong together"),
+    -1: (
+        "the token before it",
+        "unless the model is to repeat it, logits[:, :-1] and inputs[:, 1:] belong together",
+    ),
     0: (
         "the input at the same place, so that the model can copy it; in a language model "
         "logits[:, :-1] and inputs[:, 1:] belong together; in an autoencoder, or where the model "
@@ -119,7 +123,8 @@ class TokenTargets:
         is_table = table is not None and table.shape[0] >= FEWEST_ROWS and table.shape[1] > 1
         # Without a sum, what follows may leave some of them out; frames have no padding by number.
         if table is not None and is_table and given.takes_any and _is_summed(of_classes):
-            read = _ends(targets.reshape(table.shape), ignored, of_classes)
+            rows = targets.reshape(table.shape)
+            read = [*_ends(rows, ignored, of_classes), *_ends(rows.flip(1), ignored, of_classes)]
             self._later.read(read, partial(self._judge_ends, step))
         scores = _scores(of_classes)
         # Pixels, points and frames are more; among them, 0 is often what is unknown.
@@ -161,15 +166,22 @@ class TokenTargets:
             self._findings.say(SHIFTED, step, words=words)
 
     def _judge_ends(self, step: int, read: Sequence[Any]) -> None:
-        """Judge one number at the ends of rows of different length, and nowhere else."""
+        """Judge one number at one end of rows of different length, and nowhere else."""
+        half = len(read) // 2
+        found = [self._padding_in(read[:half]), self._padding_in(read[half:])]
+        side, both = next(((i, one) for i, one in enumerate(found) if one), (0, None))
+        self._padding = [*self._padding, both and both[0]][-N_READINGS:]
+        if both is not None and self._padding == [both[0]] * N_READINGS:
+            words = {"share": f"{both[1]:.0%}", "value": both[0], "side": SIDES[side]}
+            self._findings.say(PADDED, step, words=words)
+
+    def _padding_in(self, read: Sequence[Any]) -> tuple[int, float] | None:
+        """Return the number that fills rows up at their end, and its share of the targets."""
         last, n_ends, n_all, n_rows, shortest, longest, n, n_others, weight = read
         share = self._findings.threshold(PADDED, "share")
         is_at_ends = n_ends == n_all > share * n and n_rows > 0.5 and longest > max(1, shortest)
         is_padding = is_at_ends and n_others >= FEWEST_OTHERS and weight > 0
-        self._padding = [*self._padding, int(last) if is_padding else None][-N_READINGS:]
-        if is_padding and self._padding == [int(last)] * N_READINGS:
-            words = {"share": f"{n_all / n:.0%}", "value": int(last)}
-            self._findings.say(PADDED, step, words=words)
+        return (int(last), n_all / n) if is_padding else None
 
     def _judge_ignored(self, step: int, ignored: int, read: Sequence[Any]) -> None:
         """Judge samples that are left out: of a class, neither most of them nor a rare few."""
