@@ -98,7 +98,8 @@ RIGHT: list[Step] = [
     lambda model, s: flat(model(torch.where(s > 5, 0, s)), s),  # some tokens are masked
     # An encoder is given what the decoder is to say, one token late.
     lambda model, s: flat(model(s[:, 1:], s[:, :-1]), s[:, 1:]),
-    lambda model, s: flat(model(s[:, :1].repeat(1, 9)), s[:, :1].repeat(1, 9)),  # rows of one token
+    lambda model, s: flat(model(s[:, :1].repeat(1, 9)), s[:, :1].repeat(1, 9)),  # all the same
+    lambda model, s: flat(model(s.view(-1, 1))[:, -1], s.flatten()),  # rows of one token: classes
     # Others come in front, as those of an image.
     lambda model, s: flat(model(torch.cat([s, s], 1), s)[:, N_TOKENS:-1], s[:, 1:]),
 ]

@@ -135,7 +135,7 @@ class TokenTargets:
         inputs = [one for one in given.tables if one.device == targets.device]
         if table is None and inputs and inputs[0].numel() == targets.numel():
             table = _Table.of(*inputs[0].shape)
-        if table is not None and inputs:
+        if table is not None and inputs and min(table.shape) > 1:
             read = _matches(inputs, targets.reshape(table.shape), table, ignored)
             self._later.read(read, partial(self._judge_offsets, step, given.are_inputs))
 
