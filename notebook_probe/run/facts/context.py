@@ -16,7 +16,7 @@ from notebook_probe.run.facts.later import Later
 
 __all__ = ["FactContext", "FirstOutput", "GivenTokens", "TokenTables", "root_mean_square"]
 
-MOST_TABLES = 3
+MOST_TABLES, MOST_LOOKUPS = 3, 8
 
 
 class FirstOutput:
@@ -67,7 +67,7 @@ class GivenTokens:
         """Keep references to tokens that a layer looks up; one row alone is of positions."""
         tables = [one.detach() for one in given if _is_of_whole_numbers(one)]
         self._looked_up += [one for one in tables if one.ndim == 2 and len(one) > 1]
-        self._looked_up = self._looked_up[:MOST_TABLES]
+        self._looked_up = self._looked_up[:MOST_LOOKUPS]
 
     def take(self) -> TokenTables:
         """Return what is known of them, once."""

@@ -179,6 +179,7 @@ def test_labels_of_a_model_whose_lookups_are_not_known_are_not_its_inputs(
     [
         lambda model, s: flat(model(s[:, :-1]), s[:, 1:], ignored=-1),
         lambda model, s: shifts_itself(model, s, s),  # behind the padding the last one is ignored
+        lambda model, s: flat(model(s[:, :-1]), s[:, 1:].byte(), ignored=99),
     ],
 )
 def test_padding_that_the_loss_counts_is_a_remark_with_its_share(

@@ -242,9 +242,9 @@ def _ends(rows: Tensor, ignored: int, of_classes: Node) -> list[Tensor]:
     at_end = (is_last | is_ignored).flip(1).long().cumprod(1).flip(1).bool() & is_last
     runs = at_end.sum(1)
     n_classes = _scores(of_classes)[1]
-    seen = rows.new_zeros(n_classes).scatter(0, rows.clamp(0, n_classes - 1).flatten(), 1)
+    seen = rows.new_zeros(n_classes).scatter(0, rows.long().clamp(0, n_classes - 1).flatten(), 1)
     weights = getattr(of_classes, "_saved_weight", None)
-    weight = last.new_ones(()) if weights is None else weights[last.clamp(0, n_classes - 1)]
+    weight = last.new_ones(()) if weights is None else weights[last.long().clamp(0, n_classes - 1)]
     n = (~is_ignored).sum()
     read = [last, runs.sum(), is_last.sum(), (runs > 0).double().mean()]
     read += [runs.amin(), runs.amax(), n, seen.sum() - 1, weight]
