@@ -142,7 +142,8 @@ FACTS = (
         "padding_counted",
         "Padding that a cross entropy counts, as ignore_index is another number.",
         "{share} of the targets are {value}, at the {side} of rows of different length and nowhere "
-        "else: padding, which the loss counts; F.cross_entropy(..., ignore_index={value})",
+        "else: padding, which the loss counts; F.cross_entropy(..., ignore_index={value}), or "
+        "labels of -100",
         ("share", "value", "side"),
         "remark",
         ("output_std",),
