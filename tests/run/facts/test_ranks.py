@@ -139,7 +139,7 @@ def test_ranks_in_other_collectives_of_one_step_are_named_after_a_while(
 def test_a_rank_that_is_soon_elsewhere_waits_for_no_other_collective(
     two_ranks: None, tmp_path: Path
 ) -> None:
-    """After an evaluation of one rank alone the others publish late that they have gone on."""
+    """After an evaluation of one rank alone the others publish late that they have continued."""
     other = replace(HERE, waits_in="barrier() at train.py:5")
     assert said_of(other, tmp_path, 90.0, first_call="") == []
 

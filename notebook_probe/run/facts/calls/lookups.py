@@ -30,7 +30,7 @@ class LookupFollower:
     def __init__(
         self, modules: Iterable[nn.Module], findings: FactFindings, tokens: GivenTokens
     ) -> None:
-        noting = _Noting(findings, tokens)
+        noting = _NotingTokens(findings, tokens)
         self._handles: list[RemovableHandle] = [
             one.register_forward_pre_hook(noting)
             for one in modules
@@ -44,7 +44,7 @@ class LookupFollower:
             handle.remove()
 
 
-class _Noting:
+class _NotingTokens:
     """Hook that notes what one lookup is given."""
 
     def __init__(self, findings: FactFindings, tokens: GivenTokens) -> None:

@@ -30,7 +30,7 @@ GONE_S = 5.0
 """Seconds after which a rank whose process has ended is reported."""
 
 STEADY_S = 5.0
-"""Seconds during which ranks wait in the same calls: one that has gone on publishes it later."""
+"""Seconds during which ranks wait in the same calls: one that has continued publishes it later."""
 
 FROM_THE_START = (
     "they begin so; call torch.manual_seed(0) before the model is made, or train "
