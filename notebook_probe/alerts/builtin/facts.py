@@ -153,8 +153,8 @@ FACTS = (
         "class_ignored",
         "A class that a cross entropy leaves out, though the model has an output for it.",
         "{share} of the samples are of class {value}, and ignore_index={value} leaves them out, so "
-        "that the model never learns this class: leave out ignore_index, or give labels that are "
-        "unknown another number, such as -100",
+        "that the model never learns this class: leave out ignore_index, unless {value} marks "
+        "labels that are unknown, for which -100 is usual",
         ("share", "value"),
         "remark",
         ("output_std",),
