@@ -141,9 +141,10 @@ FACTS = (
     fact(
         "padding_counted",
         "Padding that a cross entropy counts, as ignore_index is another number.",
-        "{share} of the targets are {value}, at the ends of rows of different length and nowhere "
-        "else: padding, which the loss counts; F.cross_entropy(..., ignore_index={value})",
-        ("share", "value"),
+        "{share} of the targets are {value}, at the {side} of rows of different length and nowhere "
+        "else: padding, which the loss counts; F.cross_entropy(..., ignore_index={value}), or "
+        "labels of -100",
+        ("share", "value", "side"),
         "remark",
         ("output_std",),
         share=0.2,
@@ -152,8 +153,8 @@ FACTS = (
         "class_ignored",
         "A class that a cross entropy leaves out, though the model has an output for it.",
         "{share} of the samples are of class {value}, and ignore_index={value} leaves them out, so "
-        "that the model never learns this class: leave out ignore_index, or give labels that are "
-        "unknown another number, such as -100",
+        "that the model never learns this class: leave out ignore_index, unless {value} marks "
+        "labels that are unknown, for which -100 is usual",
         ("share", "value"),
         "remark",
         ("output_std",),

@@ -147,7 +147,8 @@ FACTS_OF_UPDATES = (
         "Weights that have their old values again when the next update begins.",
         "{left} of the change that an update has made is left when the next one begins: code "
         "between them writes the old weights back, as load_state_dict() of a copy, or an average "
-        "that is swapped in for an evaluation and not swapped back",
+        "that is swapped in for an evaluation and not swapped back; right only where each step "
+        "is a trial",
         ("left",),
         "warning",
         ("update_ratio", "distance_from_init"),

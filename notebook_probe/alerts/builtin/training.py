@@ -98,11 +98,14 @@ def early_divergence(
     Applies to the first ``window`` rows only. Two layers of three must change so much: weights that
     are initialized to zero, such as the second matrix of LoRA, gains and small heads, do for some
     steps where nothing is wrong. Adam with a rate of 0.01 starts above 10 % in small layers, while
-    its loss falls. Among healthy trainings none had more than 2 such rows.
+    its loss falls. Among healthy trainings none had more than 2 such rows. Rows of an optimizer of
+    less than a third of the layers, such as of the weights of an architecture, do not count.
     """
     ratio, now = of_most(update_ratio), np.fmax.reduce(loss, axis=1)
     start = np.full(len(now), first_known(now))
-    is_bad = (ratio > most) & (now > start)
+    is_known = ~np.isnan(update_ratio)
+    is_of_many = 3 * is_known.sum(1) >= is_known.any(0).sum()
+    is_bad = (ratio > most) & (now > start) & is_of_many
     so_far = np.cumsum(np.pad(is_bad, (10, 0)))
     often = so_far[10:] - so_far[:-10] >= times
     is_early = np.arange(len(now)) < window

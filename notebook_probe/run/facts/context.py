@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -14,9 +14,9 @@ from notebook_probe.probes.observer import Observer
 from notebook_probe.run.facts.fact import FactFindings
 from notebook_probe.run.facts.later import Later
 
-__all__ = ["FactContext", "FirstOutput", "GivenTokens", "root_mean_square"]
+__all__ = ["FactContext", "FirstOutput", "GivenTokens", "TokenTables", "root_mean_square"]
 
-MOST_TABLES = 3
+MOST_TABLES, MOST_LOOKUPS = 3, 8
 
 
 class FirstOutput:
@@ -51,24 +51,60 @@ class GivenTokens:
 
     def __init__(self) -> None:
         self._tables: list[Tensor] = []
-        self._takes_any = self.is_wanted = False
+        self._looked_up: list[Tensor] = []
+        self._n_samples = 0
+        self._takes_any = self._is_alone = self.is_wanted = False
 
-    def keep(self, given: Iterable[Tensor]) -> None:
+    def keep(self, given: Sequence[Tensor]) -> None:
         """Keep references to them until the loss is read, or until the next call."""
-        plain = [one.detach() for one in given if type(one) is Tensor]
-        whole = [one for one in plain if _is_of_whole_numbers(one)]
+        whole = [one.detach() for one in given if _is_of_whole_numbers(one)]
         self._takes_any |= bool(whole)
         self._tables = [one for one in whole if one.ndim == 2][:MOST_TABLES]
+        self._looked_up, self._is_alone = [], len(given) == 1
+        self._n_samples = len(given[0]) if given and given[0].ndim else 0
 
-    def take(self) -> tuple[list[Tensor], bool]:
-        """Return the tables, once, and whether the model is given any whole numbers."""
+    def looked_up(self, given: Iterable[Tensor]) -> None:
+        """Keep references to tokens that a layer looks up; one row alone is of positions."""
+        tables = [one.detach() for one in given if _is_of_whole_numbers(one)]
+        self._looked_up += [one for one in tables if one.ndim == 2 and len(one) > 1]
+        self._looked_up = self._looked_up[:MOST_LOOKUPS]
+
+    def take(self) -> TokenTables:
+        """Return what is known of them, once."""
         tables, self._tables = self._tables, []
-        return tables, self._takes_any
+        looked_up, self._looked_up = self._looked_up, []
+        are_inputs = bool(looked_up) or self._is_alone
+        return TokenTables(looked_up or tables, are_inputs, self._takes_any, self._n_samples)
+
+
+@dataclass(frozen=True)
+class TokenTables:
+    """Tables of tokens of one call.
+
+    Attributes
+    ----------
+    tables : list of Tensor
+        Tokens that are looked up; if none are, all tables that the model was given.
+    are_inputs : bool
+        The model makes its output of them; else one may be the labels, for a loss that the model
+        computes itself.
+    takes_any : bool
+        The model is given whole numbers of any shape.
+    n_samples : int
+        Length of the first tensor that it is given.
+    """
+
+    tables: list[Tensor]
+    are_inputs: bool
+    takes_any: bool
+    n_samples: int
 
 
 def _is_of_whole_numbers(tensor: Tensor) -> bool:
-    is_number = not (tensor.is_floating_point() or tensor.is_complex())
-    return is_number and tensor.dtype is not torch.bool and not tensor.is_meta
+    # By its exact type: a tensor of another class would notice each question.
+    if type(tensor) is not Tensor or tensor.is_floating_point() or tensor.is_complex():
+        return False
+    return tensor.dtype is not torch.bool and not tensor.is_meta
 
 
 def root_mean_square(tensor: Tensor) -> Tensor:

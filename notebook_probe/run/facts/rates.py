@@ -98,7 +98,8 @@ class Rates:
         self._lock = threading.Lock()
         self.tried = range(0)
         """Steps of the last range test, as far as it is known."""
-        self._rate = self._peak = 0.0
+        self._rate = 0.0
+        self._peaks: weakref.WeakKeyDictionary[Optimizer, float] = weakref.WeakKeyDictionary()
         self._gone_since: int | None = None
 
     def note(self, optimizer: Optimizer, rates: list[float], step: int) -> None:
@@ -129,11 +130,20 @@ class Rates:
             self._say_gone(self._rate, step - 1)
         if before is not None and len(rates) == len(before):
             changes = self._changes.setdefault(optimizer, _Changes())
+            was_tried = step - 1 in self.tried
             if rates and not self._say_steady(changes, before[0], rates[0], step):
                 self._say_jump(before, rates, step)
+                if was_tried:  # what a range test has tried is not what the training began with
+                    self._peaks[optimizer] = 0.0
+        self._peaks[optimizer] = max(self._peaks.get(optimizer, 0.0), *rates, 0.0)
         # Of several optimizers the fastest: another one may be slow on purpose.
         self._rate = max((one for some in self._last.values() for one in some), default=0.0)
         self._say_gone(self._rate, step)
+
+    @property
+    def _peak(self) -> float:
+        """Largest rate of the optimizers that are in use."""
+        return max(self._peaks.values(), default=0.0)
 
     def _say_lost(self, optimizer: Optimizer, step: int) -> None:
         """Report an optimizer that begins without the state of the run that is continued."""
@@ -187,7 +197,6 @@ class Rates:
 
     def _say_gone(self, rate: float, step: int) -> None:
         """Report a rate that stays far below its largest while the training continues."""
-        self._peak = max(self._peak, rate)
         if rate >= self._findings.threshold("rate_gone", "share") * self._peak:
             self._gone_since = None
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,16 +16,56 @@ from torch.optim import Optimizer
 from notebook_probe.alerts.rule import Severity
 from notebook_probe.probes.step.optimizer_steps import running
 from notebook_probe.run.facts.context import FactContext
-from notebook_probe.run.facts.unwritten import sample
+from notebook_probe.run.facts.unwritten import MOST_SAMPLED, sample
 
 __all__ = ["UndoneUpdates"]
 
 RULE = "updates_undone"
 LOOKED_AT = (5, 10, 20)
 """Updates that are compared with the weights at the beginning of the next one."""
+FEWEST = 2
+"""Updates that are undone before it is reported: the first one alone may be one that a line search
+rejects."""
 MOST_WEIGHTS = 32
 NEVER = 2**62
 """An update that never comes."""
+ROUNDINGS = 4
+"""Units in the last place by which a weight may differ that was put back."""
+DRIFT = 2.0
+"""Times what is left of all updates by which weights may have moved in the end."""
+
+
+class _Weights:
+    """A few weights: the first elements of each, and sums of blocks of all elements.
+
+    Elements alone miss a row that keeps its change, such as that of a new token in a lookup whose
+    other rows are put back; sums alone miss a change within a block, as by subtracting its mean.
+
+    Parameters
+    ----------
+    weights : sequence of Tensor
+
+    Attributes
+    ----------
+    before : Tensor
+        Values at the time when it was made.
+    slack : Tensor
+        Differences of values that are rounding.
+    """
+
+    def __init__(self, weights: Sequence[Tensor]) -> None:
+        self._weights = weights
+        self.before = self._values()
+        self.slack = torch.cat([one for weight in weights for one in _slack(weight)])
+
+    def change(self) -> Tensor:
+        """Return the changes since then; infinite once a weight has another shape."""
+        now = self._values()
+        is_same = now.shape == self.before.shape and now.device == self.before.device
+        return now - self.before if is_same else torch.full_like(self.before, math.inf)
+
+    def _values(self) -> Tensor:
+        return torch.cat([one for weight in self._weights for one in _parts(weight)])
 
 
 @dataclass(slots=True)
@@ -35,19 +76,43 @@ class _Update:
     ----------
     number : int
         Number of the update among those of all optimizers.
-    before : list of (Tensor, Tensor)
-        Weights, each with a copy of its first elements before the update.
+    before : _Weights
+        Weights before the update.
     moved : Tensor or None
-        Squared length of the change; None before the update has ended.
+        Its change; None before it has ended.
     """
 
     number: int
-    before: list[tuple[Tensor, Tensor]]
+    before: _Weights
     moved: Tensor | None = None
+
+
+@dataclass(slots=True)
+class _Looks:
+    """Looks at the updates of one optimizer.
+
+    Attributes
+    ----------
+    update : _Update or None
+        Update whose change is to be compared with what is left of it.
+    first : _Weights or None
+        Weights before the first update that was looked at.
+    left : float
+        Most that was left of the change of one update.
+    n_undone : int
+        Updates that were undone; -1 once one was not.
+    """
+
+    update: _Update | None = None
+    first: _Weights | None = None
+    left: float = 0.0
+    n_undone: int = 0
 
 
 class UndoneUpdates:
     """Fact about weights that have their old values again when the next update begins.
+
+    Nor may they move otherwise: many algorithms take steps only to try them.
 
     Parameters
     ----------
@@ -56,8 +121,7 @@ class UndoneUpdates:
 
     def __init__(self, context: FactContext) -> None:
         self._findings, self._later = context.findings, context.later
-        self._open: weakref.WeakKeyDictionary[Optimizer, _Update] = weakref.WeakKeyDictionary()
-        self._n_undone = 0
+        self._looks: weakref.WeakKeyDictionary[Optimizer, _Looks] = weakref.WeakKeyDictionary()
         self.awaits_end = False
         """An update is open whose change is to be measured when it ends."""
 
@@ -65,46 +129,48 @@ class UndoneUpdates:
         """Look at the weights before the ``n``-th update; return the next one to look at."""
         if n > LOOKED_AT[-1] + 1:
             return NEVER
-        last = self._open.pop(optimizer, None)
+        looks = self._looks.setdefault(optimizer, _Looks())
+        last, looks.update = looks.update, None
         # Between two updates of another optimizer the weights may be put back on purpose.
-        if last is not None and last.moved is not None and running.now.number == last.number + 1:
-            left = _squared_distance(last.before)
-            self._later.read([last.moved, left], partial(self._judge, step - 1))
-        if n in LOOKED_AT:
-            before = [(one, torch.clone(sample(one))) for one in _applied(optimizer)]
-            if before:
-                self._open[optimizer] = _Update(running.now.number, before)
-                self.awaits_end = True
-                return n + 1
+        is_next = last is not None and running.now.number == last.number + 1
+        if last is not None and last.moved is not None and looks.first is not None and is_next:
+            share = self._findings.threshold(RULE, "share")
+            read = _compared(last.before, last.moved, looks.first.change(), share)
+            self._later.read(read, partial(self._judge, looks, n - LOOKED_AT[0], step - 1))
+        if n in LOOKED_AT and (weights := _applied(optimizer)):
+            before = _Weights(weights)
+            looks.update = _Update(running.now.number, before)
+            looks.first = looks.first or before
+            self.awaits_end = True
+            return n + 1
+        if n > LOOKED_AT[-1]:
+            looks.first = None
         return min([one for one in LOOKED_AT if one > n], default=NEVER)
 
     def update_ends(self, optimizer: Optimizer) -> None:
         """Measure the change that an update has made."""
         self.awaits_end = False
-        if (update := self._open.get(optimizer)) is not None:
-            update.moved = _squared_distance(update.before)
+        looks = self._looks.get(optimizer)
+        if looks is not None and looks.update is not None:
+            looks.update.moved = looks.update.before.change()
 
-    def _judge(self, step: int, read: Sequence[Any]) -> None:
+    def _judge(self, looks: _Looks, n_updates: int, step: int, read: Sequence[Any]) -> None:
         """Compare what is left of a change with the change; on the writer's thread."""
-        moved, left = read
-        share = self._findings.threshold(RULE, "share")
-        is_undone = moved > 0 and left < share**2 * moved
-        self._n_undone = self._n_undone + 1 if is_undone else 0
-        if is_undone:
-            severity: Severity = "warning" if self._n_undone == len(LOOKED_AT) else "remark"
-            words = {"left": f"{(left / moved) ** 0.5:.1%}"}
+        moved, left, kept, drift = read
+        looks.left = max(looks.left, left)
+        is_undone = moved > 0 >= kept and drift <= DRIFT * n_updates * looks.left
+        looks.n_undone = looks.n_undone + 1 if is_undone and looks.n_undone >= 0 else -1
+        if looks.n_undone >= FEWEST:
+            severity: Severity = "warning" if looks.n_undone == len(LOOKED_AT) else "remark"
+            words = {"left": f"{left / moved:.1%}"}
             self._findings.say(RULE, step, severity=severity, words=words)
 
 
 def _applied(optimizer: Optimizer) -> list[Tensor]:
-    """Return a few parameters with a gradient, all of them on the first one's device."""
-    found: list[Tensor] = []
-    for one in _held(optimizer):
-        if not found or one.device == found[0].device:
-            found.append(one)
-        if len(found) == MOST_WEIGHTS:
-            break
-    return found
+    """Return a few parameters with a gradient, all of them on the last one's device."""
+    found = [*_held(optimizer)]
+    found = [one for one in found if one.device == found[-1].device]
+    return found[:: -math.ceil(len(found) / MOST_WEIGHTS)] if found else []
 
 
 def _held(optimizer: Optimizer) -> Iterator[Tensor]:
@@ -114,7 +180,31 @@ def _held(optimizer: Optimizer) -> Iterator[Tensor]:
                 yield one
 
 
-def _squared_distance(before: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
-    """Return how far weights are from what they were, as a square, on their device."""
-    parts = [(sample(one) - old).float().square().sum() for one, old in before]
-    return torch.stack(parts).sum()
+def _parts(weight: Tensor) -> Iterator[Tensor]:
+    """Yield the first elements of a weight, and sums of blocks of all if there are more."""
+    wide = torch.promote_types(weight.dtype, torch.float32)
+    yield sample(weight).to(wide, copy=True)
+    if weight.numel() > MOST_SAMPLED:
+        every, size = weight.detach().flatten(), _block(weight)
+        n_whole = len(every) // size * size
+        yield every[:n_whole].view(-1, size).sum(1, dtype=wide)
+        yield every[n_whole:].sum(dtype=wide)[None]
+
+
+def _slack(weight: Tensor) -> Iterator[Tensor]:
+    """Yield the rounding of these numbers."""
+    largest = torch.linalg.vector_norm(weight.detach().flatten(), math.inf)
+    eps = ROUNDINGS * torch.finfo(weight.dtype).eps
+    for i, one in enumerate(_parts(weight)):
+        yield (largest * (eps * (_block(weight) if i else 1))).to(one.dtype).expand(len(one))
+
+
+def _block(weight: Tensor) -> int:
+    return math.ceil(weight.numel() / MOST_SAMPLED)
+
+
+def _compared(weights: _Weights, moved: Tensor, drift: Tensor, share: float) -> list[Tensor]:
+    """Return the largest change of an update, what is left of it, above the share, and in all."""
+    left = weights.change().abs()
+    kept = left - share * moved.abs() - weights.slack
+    return [moved.abs().amax(), left.amax(), kept.amax(), drift.abs().amax()]

@@ -225,6 +225,7 @@ def triplets(order: str) -> tuple[Tensor, Tensor, Tensor]:
         ("apn", lambda a, p, n: _of_squares(a, p, n, torch.sum), None),
         ("anp", lambda a, p, n: _of_squares(a, p, n, torch.sum), 10),
         ("anp", lambda a, p, n: _of_squares(a, p, n, torch.mean), 10),
+        ("anp", lambda a, p, n: _of_squares(a, p, n, torch.sum, F.relu), 10),
     ],
 )
 def test_triplets_whose_positive_and_negative_are_exchanged_are_a_remark(
@@ -245,12 +246,20 @@ def test_triplets_whose_positive_and_negative_are_exchanged_are_a_remark(
     assert steps == ([] if named is None else [named])
 
 
+def _clamp(values: Tensor) -> Tensor:
+    return values.clamp(min=0)
+
+
 def _of_squares(
-    anchor: Tensor, positive: Tensor, negative: Tensor, reduced: Callable[[Tensor, int], Tensor]
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    reduced: Callable[[Tensor, int], Tensor],
+    hinge: Callable[[Tensor], Tensor] = _clamp,
 ) -> Tensor:
     """Return the loss of squared distances, as for faces."""
     near, far = ((anchor - one) ** 2 for one in (positive, negative))
-    return (reduced(near, -1) - reduced(far, 1) + 0.2).clamp(min=0).mean()
+    return hinge(reduced(near, -1) - reduced(far, 1) + 0.2).mean()
 
 
 def _hardest(anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
@@ -260,14 +269,19 @@ def _hardest(anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
 
 
 @pytest.mark.slow
-def test_triplets_that_are_no_nearer_after_many_steps_are_a_remark(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "distance", [F.triplet_margin_loss, lambda a, p, n: _of_squares(a, p, n, torch.sum, F.relu)]
+)
+def test_triplets_that_are_no_nearer_after_many_steps_are_a_remark(
+    distance: Callable[[Tensor, Tensor, Tensor], Tensor], tmp_path: Path
+) -> None:
     def told(learns: bool) -> set[str]:
         model = small()
         optimizer = Adam(model.parameters(), lr=3e-2)
         with nbp.watch(model, store=tmp_path / f"{learns}.zarr", probes=[], budget=None) as run:
             for _ in range(320):
                 some = triplets("apn" if learns else "npa")
-                found = F.triplet_margin_loss(*(model(one) for one in some))
+                found = distance(*(model(one) for one in some))
                 optimizer.zero_grad()
                 found.backward()
                 optimizer.step()

@@ -206,6 +206,26 @@ def test_a_slow_optimizer_of_two_is_not_gone(tmp_path: Path) -> None:
     assert "rate_gone" not in {one.rule for one in run.alerts}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_rate_that_was_only_tried_or_is_of_an_earlier_optimizer_is_no_peak(
+    is_new: bool, tmp_path: Path
+) -> None:
+    """A range test ends at 10, and another phase of a training may begin with another optimizer."""
+    model = small()
+    optimizer = SGD(model.parameters(), lr=1e-3)
+    with nbp.watch(model, store=tmp_path / "a.zarr", probes=None) as run:
+        for step in range(140):
+            rate = 10.0 if is_new else 1e-3 * 1.2**step
+            if step == 50 and is_new:
+                optimizer = SGD(model.parameters(), lr=5e-4)
+            optimizer.param_groups[0]["lr"] = rate if step < 50 else 5e-4
+            optimizer.zero_grad()
+            (1e-4 * model(torch.rand(4, 8)).square().mean()).backward()
+            optimizer.step()
+    assert "rate_gone" not in {one.rule for one in run.alerts}
+
+
 @pytest.mark.parametrize("looked_at", [(), (70,), (70, 130)])
 @pytest.mark.parametrize("recovers", [False, True])
 def test_a_rate_that_is_gone_is_of_the_same_step_whenever_it_is_looked_at(

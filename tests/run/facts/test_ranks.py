@@ -48,8 +48,10 @@ class Published:
     def replica(self) -> Replica:
         return HERE
 
+    call = CALL
+
     def waits_in(self) -> str:
-        return CALL
+        return self.call
 
 
 @pytest.fixture
@@ -58,21 +60,28 @@ def two_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dist, "get_world_size", lambda: 2)
 
 
-def said_of(other: Replica, folder: Path, now: float, state: str = "open") -> list[str]:
+def said_of(
+    other: Replica, folder: Path, now: float, state: str = "open", first_call: str = CALL
+) -> list[str]:
+    """Return what rank 0 reports at a time, and some seconds before, when it may be elsewhere."""
     path = folder / "rank_00001" / "zarr.json"
     path.parent.mkdir()
     path.write_text(
         json.dumps({"attributes": {REPLICA: json.dumps(other.to_json()), "state": state}})
     )
     record, findings = Published(folder), FactFindings(Rules())
-    began = iter([12.0])
+    clock = [12.0]
     facts = RankFacts(
         record,  # type: ignore[arg-type]
         record,  # type: ignore[arg-type]
         findings,
-        lambda: next(began, now),
+        lambda: clock[-1],
     )
-    facts.look()
+    for at, call in ((now - 6.0, first_call), (now, CALL)):
+        clock.append(at)
+        record.call = call
+        facts.look()
+        facts.prepare_last_look()
     published = Replica.from_json(json.loads(record.attrs[REPLICA]))
     assert replace(published, waits_in="").to_json() == HERE.to_json()
     return [onset.sentence for _, onset in findings.take()]
@@ -125,6 +134,14 @@ def test_ranks_in_other_collectives_of_one_step_are_named_after_a_while(
     said = [one for one in said_of(other, tmp_path, now) if "collectives" in one]
     assert len(said) == is_named
     assert not is_named or f"rank 0: {CALL}; rank 1: {waits_in}" in said[0]
+
+
+def test_a_rank_that_is_soon_elsewhere_waits_for_no_other_collective(
+    two_ranks: None, tmp_path: Path
+) -> None:
+    """After an evaluation of one rank alone the others publish late that they have continued."""
+    other = replace(HERE, waits_in="barrier() at train.py:5")
+    assert said_of(other, tmp_path, 90.0, first_call="") == []
 
 
 def test_types_and_weights_are_compared_where_both_ranks_have_the_layer() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 import torch
@@ -19,16 +20,29 @@ Step = Callable[[nn.Module, Tensor], Tensor]
 
 
 class Tokens(nn.Module):
-    """A language model that may be given other tokens, too, and ignores them."""
+    """A model of tokens, which may be given those of an encoder, and labels, which it ignores."""
 
     def __init__(self) -> None:
         super().__init__()
         torch.manual_seed(0)
         self.embed, self.head = nn.Embedding(N_KINDS, 8), nn.Linear(8, N_KINDS)
 
-    def forward(self, tokens: Tensor, others: Tensor | None = None) -> Tensor:
-        out: Tensor = self.head(self.embed(tokens))
-        return out
+    def forward(
+        self, tokens: Tensor, others: Tensor | None = None, labels: Tensor | None = None
+    ) -> Tensor:
+        out: Tensor = self.embed(tokens)
+        if others is not None:
+            out = out + self.embed(others).mean()
+        return cast(Tensor, self.head(out))
+
+
+class Functional(Tokens):
+    """The same without a layer that looks its tokens up."""
+
+    def forward(
+        self, tokens: Tensor, others: Tensor | None = None, labels: Tensor | None = None
+    ) -> Tensor:
+        return cast(Tensor, self.head(F.embedding(tokens.long(), self.embed.weight)))
 
 
 def flat(logits: Tensor, targets: Tensor, ignored: int = -100) -> Tensor:
@@ -38,7 +52,13 @@ def flat(logits: Tensor, targets: Tensor, ignored: int = -100) -> Tensor:
 def shifts_itself(model: nn.Module, tokens: Tensor, labels: Tensor) -> Tensor:
     """Return the loss as a model of transformers computes it from labels."""
     labels = F.pad(labels, (0, 1), value=-100)[:, 1:]
-    return flat(model(tokens, labels), labels)
+    return flat(model(tokens, labels=labels), labels)
+
+
+def hidden(model: nn.Module, s: Tensor) -> Tensor:
+    """Return the loss of some tokens that are hidden, as a model with labels computes it."""
+    labels = torch.where(s > 5, s, -100)
+    return flat(model(torch.where(s > 5, 0, s), labels=labels), labels)
 
 
 def time_first(model: nn.Module, s: Tensor) -> Tensor:
@@ -50,6 +70,7 @@ COPIED: list[Step] = [
     lambda model, s: flat(model(s), s),
     lambda model, s: flat(model(s[:, :-1]), s[:, :-1]),
     lambda model, s: flat(model(s, s), s),
+    lambda model, s: flat(model(s, labels=s), s),
     lambda model, s: F.cross_entropy(model(s).transpose(1, 2), s),
     lambda model, s: flat(model(s.t()), s.t()),
     lambda model, s: flat(model(s)[:, 1:], s[:, 1:]),
@@ -66,15 +87,19 @@ BEFORE: list[Step] = [
 RIGHT: list[Step] = [
     lambda model, s: flat(model(s[:, :-1]), s[:, 1:]),
     lambda model, s: flat(model(s)[:, :-1], s[:, 1:]),
-    lambda model, s: flat(model(s[:, :-1], s[:, 1:]), s[:, 1:]),
+    lambda model, s: flat(model(s[:, :-1], labels=s[:, 1:]), s[:, 1:]),
     lambda model, s: shifts_itself(model, s, s),
+    hidden,
+    # A decoder makes its inputs of the labels.
+    lambda model, s: flat(model(s.flip(0), F.pad(s, (1, 0))[:, :-1], labels=s), s),
     lambda model, s: F.cross_entropy(model(s[:, :-1]).transpose(1, 2), s[:, 1:]),
     time_first,
     lambda model, s: flat(model(s), (s + 1) % N_KINDS),  # of another kind
     lambda model, s: flat(model(torch.where(s > 5, 0, s)), s),  # some tokens are masked
     # An encoder is given what the decoder is to say, one token late.
     lambda model, s: flat(model(s[:, 1:], s[:, :-1]), s[:, 1:]),
-    lambda model, s: flat(model(s[:, :1].repeat(1, 9)), s[:, :1].repeat(1, 9)),  # rows of one token
+    lambda model, s: flat(model(s[:, :1].repeat(1, 9)), s[:, :1].repeat(1, 9)),  # all the same
+    lambda model, s: flat(model(s.view(-1, 1))[:, -1], s.flatten()),  # rows of one token: classes
     # Others come in front, as those of an image.
     lambda model, s: flat(model(torch.cat([s, s], 1), s)[:, N_TOKENS:-1], s[:, 1:]),
 ]
@@ -92,9 +117,12 @@ def padded(step: int) -> Tensor:
 
 
 def remarks_of(
-    step: Step, folder: Path, batch: Callable[[int], Tensor] = sequences
+    step: Step,
+    folder: Path,
+    batch: Callable[[int], Tensor] = sequences,
+    kind: type[Tokens] = Tokens,
 ) -> list[tuple[str, int, str]]:
-    model = Tokens()
+    model = kind()
     optimizer = SGD(model.parameters(), lr=1e-3)
     with nbp.watch(model, optimizer, folder / "a.zarr", [], budget=None) as run:
         for i in range(12):
@@ -110,7 +138,7 @@ def remarks_of(
 @pytest.mark.parametrize(
     ("step", "text"),
     [(one, "each target is the input at the same place") for one in COPIED]
-    + [(one, "the targets are shifted twice; pass labels that are not") for one in TWICE]
+    + [(one, "the targets are shifted twice, unless") for one in TWICE]
     + [(one, "each target is the token before it") for one in BEFORE],
 )
 def test_targets_that_are_other_tokens_than_the_next_ones_are_a_remark_at_the_second_step(
@@ -128,14 +156,68 @@ def test_targets_that_are_the_next_tokens_or_none_of_them_are_fine(
     assert remarks_of(step, tmp_path) == []
 
 
-def test_padding_that_the_loss_counts_is_a_remark_with_its_share(tmp_path: Path) -> None:
-    [(rule, at, text)] = remarks_of(
-        lambda model, s: flat(model(s[:, :-1]), s[:, 1:], ignored=-1), tmp_path, padded
-    )
+@pytest.mark.parametrize(
+    ("step", "is_named"),
+    [
+        (COPIED[0], True),
+        (TWICE[0], True),
+        (lambda model, s: flat(model(s.flip(0), labels=s), s), False),
+        (lambda model, s: flat(model(9 * torch.rand(N_ROWS, N_TOKENS), labels=s), s), False),
+        (hidden, False),
+    ],
+)
+def test_labels_of_a_model_whose_lookups_are_not_known_are_not_its_inputs(
+    step: Step, is_named: bool, tmp_path: Path
+) -> None:
+    found = [one[0] for one in remarks_of(step, tmp_path, kind=Functional)]
+    assert found == ["targets_shifted"] * is_named
+
+
+@pytest.mark.parametrize("side", ["ends", "beginnings"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda model, s: flat(model(s[:, :-1]), s[:, 1:], ignored=-1),
+        lambda model, s: shifts_itself(model, s, s),  # behind the padding the last one is ignored
+        lambda model, s: flat(model(s[:, :-1]), s[:, 1:].byte(), ignored=99),
+    ],
+)
+def test_padding_that_the_loss_counts_is_a_remark_with_its_share(
+    step: Step, side: str, tmp_path: Path
+) -> None:
+    def batch(step: int) -> Tensor:
+        return padded(step) if side == "ends" else padded(step).flip(1)
+
+    [(rule, at, text)] = remarks_of(step, tmp_path, batch)
     assert (rule, at) == ("padding_counted", 1)
-    share = (padded(1)[:, 1:] == 0).double().mean().item()
-    assert f"{share:.0%} of the targets are 0, at the ends of rows" in text
+    share = (batch(1)[:, 1:] == 0).double().mean().item()
+    assert f"{share:.0%} of the targets are 0, at the {side} of rows" in text
     assert "ignore_index=0" in text
+
+
+def masked(model: nn.Module, s: Tensor) -> Tensor:
+    """Return a loss without padding, which is left out by hand."""
+    targets, logits = s[:, 1:], model(s[:, :-1])
+    each = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")
+    return (each * (targets != 0)).sum() / (targets != 0).sum()
+
+
+def weighted(model: nn.Module, s: Tensor) -> Tensor:
+    weight = torch.ones(N_KINDS).index_fill(0, torch.tensor([0]), 0)
+    return F.cross_entropy(model(s[:, :-1]).flatten(0, 1), s[:, 1:].flatten(), weight)
+
+
+def states(model: nn.Module, s: Tensor) -> Tensor:
+    """Return the loss of states that are passed one after another, such as phases."""
+    begun = torch.arange(N_ROWS)[:, None] % 4
+    return flat(model(s), (begun + torch.arange(N_TOKENS)).clamp(max=6))
+
+
+@pytest.mark.parametrize("step", [masked, weighted, states])
+def test_padding_that_is_left_out_by_hand_and_last_states_are_fine(
+    step: Step, tmp_path: Path
+) -> None:
+    assert remarks_of(step, tmp_path, padded) == []
 
 
 def text_with_zeros(step: int) -> Tensor:
@@ -156,6 +238,21 @@ def test_padding_that_is_left_out_and_tokens_like_any_other_are_fine(
         return flat(model(s[:, :-1]), s[:, 1:], ignored)
 
     assert remarks_of(step, tmp_path, batch) == []
+
+
+def test_points_of_no_known_class_are_no_class_that_is_left_out(tmp_path: Path) -> None:
+    """Points, pixels and frames are more than the samples, and 0 is often what is unknown."""
+    torch.manual_seed(0)
+    model = nn.Linear(3, 4)
+    optimizer = SGD(model.parameters(), lr=1e-3)
+    with nbp.watch(model, optimizer, tmp_path / "a.zarr", [], budget=None) as run:
+        for _ in range(12):
+            scores = model(torch.rand(4, 2, 8, 3)).flatten(0, 2)
+            loss = F.cross_entropy(scores, torch.arange(64) % 4, ignore_index=0)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    assert [*run.alerts, *run.remarks] == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
-from torch.optim import SGD, Adam
+from torch.optim import SGD, Adam, AdamW
 
 import notebook_probe as nbp
 from tests.run.facts.trained import small, train_it
@@ -83,7 +83,7 @@ def test_updates_that_are_taken_back_are_a_remark_and_an_alert_if_it_persists(
     write: Write, tmp_path: Path
 ) -> None:
     alerts, remarks = found_with(write, tmp_path)
-    assert (alerts, remarks) == ({("updates_undone", 20)}, {("updates_undone", 5)})
+    assert (alerts, remarks) == ({("updates_undone", 20)}, {("updates_undone", 10)})
     [alert] = nbp.open_run(tmp_path / "a.zarr").alerts
     assert f": {'1.0%' if write is swap else '0.0%'} of the change" in alert.text
 
@@ -119,3 +119,76 @@ def test_an_inner_update_that_an_outer_one_replaces_is_not_named(tmp_path: Path)
         tmp_path, model, [inner, outer], n_steps=50, then=then, before_update=before_update
     )
     assert found == (set(), set())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_clients", [1, 4])
+def test_trial_steps_of_a_training_that_moves_otherwise_are_not_named(
+    n_clients: int, tmp_path: Path
+) -> None:
+    """A line search takes some of its steps back, and a server averages those of its clients."""
+    model = small()
+    start, made = copy.deepcopy(model.state_dict()), []
+
+    def then(step: int) -> None:
+        nonlocal start
+        if n_clients == 1:
+            if step % 5 == 1:
+                model.load_state_dict(start)
+            start = copy.deepcopy(model.state_dict())
+        elif step:
+            made.append(copy.deepcopy(model.state_dict()))
+            if len(made) == n_clients:
+                every = [made.pop() for _ in range(n_clients)]
+                start = {key: sum(one[key] for one in every) / n_clients for key in start}
+            model.load_state_dict(start)
+
+    optimizers = [SGD(model.parameters(), 0.1)]
+    assert train_it(tmp_path, model, optimizers, n_steps=24, then=then) == (set(), set())
+
+
+@pytest.mark.slow
+def test_a_perturbation_that_is_projected_back_to_its_box_is_not_named(tmp_path: Path) -> None:
+    model = small()
+
+    @torch.no_grad()
+    def then(step: int) -> None:
+        for weight in model.parameters():
+            weight.clamp_(-0.03, 0.03)
+
+    optimizers = [Adam(model.parameters(), 1.0)]
+    alerts, remarks = train_it(tmp_path, model, optimizers, n_steps=24, then=then)
+    assert "updates_undone" not in {one[0] for one in (*alerts, *remarks)}
+
+
+class NewWord(nn.Module):
+    """A lookup of which one row is trained, the last one of many, in front of a frozen layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.layer = nn.Embedding(1000, 8), nn.Linear(8, 8).requires_grad_(False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        tokens = torch.randint(1000, (len(x), 4))
+        tokens[:, 0] = 999
+        out: torch.Tensor = self.layer(self.embed(tokens).sum(1))
+        return out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_a_row_that_keeps_its_change_is_enough(is_whole: bool, tmp_path: Path) -> None:
+    """Textual inversion puts all rows of a lookup back but that of the new word."""
+    model = NewWord()
+    weight = model.embed.weight
+    before = weight.detach().clone()
+
+    @torch.no_grad()
+    def then(step: int) -> None:
+        n = len(weight) - (not is_whole)
+        weight[:n] = before[:n]
+
+    optimizers = [AdamW([weight], 5e-3)]
+    alerts, _ = train_it(tmp_path, model, optimizers, n_steps=24, then=then)
+    assert {one[0] for one in alerts} == ({"updates_undone"} if is_whole else set())

@@ -15,6 +15,7 @@ from notebook_probe.probes.step_sequence import LOOK_EVERY
 from notebook_probe.run.facts.calls.batches import GivenBatches
 from notebook_probe.run.facts.calls.casts import CastFollower, autocast_types
 from notebook_probe.run.facts.calls.evaluations import DropoutFollower
+from notebook_probe.run.facts.calls.lookups import LookupFollower
 from notebook_probe.run.facts.calls.repeated import RepeatedEvaluations
 from notebook_probe.run.facts.calls.spectral_norms import SpectralNorms
 from notebook_probe.run.facts.context import FactContext
@@ -67,6 +68,7 @@ class SampledCalls:
         """Ask for no more calls."""
         self._is_closed = True
         self._observer.samplers.clear()
+        self._training.close()
 
 
 class _TrainingCall:
@@ -77,6 +79,7 @@ class _TrainingCall:
         self._modules, self._batches, self._called = context.modules, GivenBatches(context), called
         self._first_output, self._tokens = context.first_output, context.given_tokens
         self._casts: CastFollower | None = None
+        self._lookups: LookupFollower | None = None
         self._has_seen_casts = False
 
     def enters(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -90,6 +93,9 @@ class _TrainingCall:
 
     def _keep_tokens(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         self._tokens.keep(tensors_of([args, dict(kwargs)]))
+        modules = self._modules()
+        if not is_compiled(modules[""]):
+            self._lookups = LookupFollower(modules.values(), self._findings, self._tokens)
 
     def _follow_casts(self, step: int) -> None:
         types = autocast_types()
@@ -110,11 +116,18 @@ class _TrainingCall:
             self._casts = CastFollower(modules, types[min(kinds & types.keys())])
 
     def leaves(self, output: object) -> None:
+        self.close()
         casts, self._casts = self._casts, None
         if casts is not None:
             self._findings.attempt(self._say_casts, casts)
         self._findings.attempt(self._first_output.keep, output)
         self._findings.attempt(self._batches.returned, output)
+
+    def close(self) -> None:
+        """Take the hooks on lookups off."""
+        lookups, self._lookups = self._lookups, None
+        if lookups is not None:
+            lookups.remove()
 
     def _say_casts(self, casts: CastFollower) -> None:
         casts.remove()

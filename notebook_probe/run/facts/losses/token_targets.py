@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.autograd.graph import Node
 
@@ -21,6 +22,9 @@ OFFSETS = (-1, 0, 1, 2)
 """Distances, in tokens, between an input and the target that it may be."""
 FEWEST, FEWEST_ROWS = 16, 4
 """Tokens that are compared, and rows whose ends are."""
+SIDES = ("ends", "beginnings")
+FEWEST_OTHERS = 8
+"""Different targets before the padding: fewer may be states that are passed one after another."""
 N_READINGS, N_IGNORED = 2, 3
 """Readings in a row that show the same."""
 KEEPING = {
@@ -31,7 +35,10 @@ KEEPING = {
 MOST_NODES = 8
 """Nodes in front of a cross entropy among which the shape of tokens is looked for."""
 WORDS = {
-    -1: ("the token before it", "logits[:, :-1] and inputs[:, 1:] belong together"),
+    -1: (
+        "the token before it",
+        "unless the model is to repeat it, logits[:, :-1] and inputs[:, 1:] belong together",
+    ),
     0: (
         "the input at the same place, so that the model can copy it; in a language model "
         "logits[:, :-1] and inputs[:, 1:] belong together; in an autoencoder, or where the model "
@@ -39,7 +46,8 @@ WORDS = {
         "",
     ),
     2: (
-        "the token after the next one: the targets are shifted twice",
+        "the token after the next one: the targets are shifted twice, unless this is what the "
+        "model is to predict",
         "pass labels that are not shifted to a model that shifts them itself",
     ),
 }
@@ -107,26 +115,35 @@ class TokenTargets:
 
     def read(self, of_classes: Node, step: int) -> None:
         """Compare the targets with the inputs of the call, on the training thread."""
-        inputs, takes_tokens = self._given.take()
+        given = self._given.take()
         targets = getattr(of_classes, "_saved_target", None)
         if type(targets) is not Tensor or targets.is_meta or targets.numel() < FEWEST:
             return
         ignored, table = ignored_index(of_classes), _table(of_classes, targets.numel())
-        if table is not None and table.shape[0] >= FEWEST_ROWS and table.shape[1] > 1:
-            read = _ends(targets.reshape(table.shape), ignored)
+        is_table = table is not None and table.shape[0] >= FEWEST_ROWS and table.shape[1] > 1
+        # Without a sum, what follows may leave some of them out; frames have no padding by number.
+        if table is not None and is_table and given.takes_any and _is_summed(of_classes):
+            rows = targets.reshape(table.shape)
+            read = [*_ends(rows, ignored, of_classes), *_ends(rows.flip(1), ignored, of_classes)]
             self._later.read(read, partial(self._judge_ends, step))
-        if table is None and not takes_tokens and 0 <= ignored < _n_classes(of_classes):
+        scores = _scores(of_classes)
+        # Pixels, points and frames are more; among them, 0 is often what is unknown.
+        is_of_samples = table is None and len(scores) == 2 and targets.numel() == given.n_samples
+        if is_of_samples and not given.takes_any and 0 <= ignored < scores[1]:
             read = [(targets == ignored).double().mean()]
             self._later.read(read, partial(self._judge_ignored, step, ignored))
-        inputs = [one for one in inputs if one.device == targets.device]
+        inputs = [one for one in given.tables if one.device == targets.device]
         if table is None and inputs and inputs[0].numel() == targets.numel():
             table = _Table.of(*inputs[0].shape)
-        if table is not None and inputs:
+        if table is not None and inputs and min(table.shape) > 1:
             read = _matches(inputs, targets.reshape(table.shape), table, ignored)
-            self._later.read(read, partial(self._judge_offsets, step))
+            self._later.read(read, partial(self._judge_offsets, step, given.are_inputs))
 
-    def _judge_offsets(self, step: int, read: Sequence[Any]) -> None:
-        """Judge which tokens of the inputs all targets are; of several candidates one is right."""
+    def _judge_offsets(self, step: int, are_inputs: bool, read: Sequence[Any]) -> None:
+        """Judge which tokens of the inputs all targets are; of several candidates one is right.
+
+        Where labels may be among the inputs, targets are equal to them.
+        """
         n = len(OFFSETS)
         found: list[list[int]] = []
         for first in range(0, len(read), 2 * n):  # of one input, along one dimension
@@ -141,6 +158,7 @@ class TokenTargets:
         matches = next((one for one in found if one), [])
         is_right = matches != [2] and any(1 in one for one in found)
         offset = matches[0] if len(matches) == 1 and not is_right else None
+        offset = offset if offset or are_inputs else None
         self._offsets = [*self._offsets, offset][-N_READINGS:]
         if offset is not None and self._offsets == [offset] * N_READINGS:
             what, mend = WORDS[offset]
@@ -148,14 +166,22 @@ class TokenTargets:
             self._findings.say(SHIFTED, step, words=words)
 
     def _judge_ends(self, step: int, read: Sequence[Any]) -> None:
-        """Judge one number at the ends of rows of different length, and nowhere else."""
-        last, n_ends, n_all, n_rows, shortest, longest, n = read
-        share = self._findings.threshold(PADDED, "share")
-        is_padding = n_ends == n_all > share * n and n_rows > 0.5 and longest > shortest
-        self._padding = [*self._padding, int(last) if is_padding else None][-N_READINGS:]
-        if is_padding and self._padding == [int(last)] * N_READINGS:
-            words = {"share": f"{n_all / n:.0%}", "value": int(last)}
+        """Judge one number at one end of rows of different length, and nowhere else."""
+        half = len(read) // 2
+        found = [self._padding_in(read[:half]), self._padding_in(read[half:])]
+        side, both = next(((i, one) for i, one in enumerate(found) if one), (0, None))
+        self._padding = [*self._padding, both and both[0]][-N_READINGS:]
+        if both is not None and self._padding == [both[0]] * N_READINGS:
+            words = {"share": f"{both[1]:.0%}", "value": both[0], "side": SIDES[side]}
             self._findings.say(PADDED, step, words=words)
+
+    def _padding_in(self, read: Sequence[Any]) -> tuple[int, float] | None:
+        """Return the number that fills rows up at their end, and its share of the targets."""
+        last, n_ends, n_all, n_rows, shortest, longest, n, n_others, weight = read
+        share = self._findings.threshold(PADDED, "share")
+        is_at_ends = n_ends == n_all > share * n and n_rows > 0.5 and longest > max(1, shortest)
+        is_padding = is_at_ends and n_others >= FEWEST_OTHERS and weight > 0
+        return (int(last), n_all / n) if is_padding else None
 
     def _judge_ignored(self, step: int, ignored: int, read: Sequence[Any]) -> None:
         """Judge samples that are left out: of a class, neither most of them nor a rare few."""
@@ -192,20 +218,37 @@ def _table_of(shape: tuple[int, ...], n: int) -> _Table | None:
     return None
 
 
-def _n_classes(of_classes: Node) -> int:
+def _scores(of_classes: Node) -> tuple[int, ...]:
+    """Return the shape of what a cross entropy takes, with the classes in dimension 1."""
     given = of_classes.next_functions[0][0]
-    shape = () if given is None else shape_of(given)
-    return shape[1] if len(shape) == 2 else 0
+    return () if given is None else shape_of(given)
 
 
-def _ends(rows: Tensor, ignored: int) -> list[Tensor]:
-    """Return the usual last target, and how often it is there at the ends of rows and at all."""
-    last = rows[:, -1].median()  # that of most rows, if there is such a one
-    is_last = (rows == last) & (last != ignored)
-    runs = is_last.flip(1).long().cumprod(1).sum(1)
-    n = last.new_tensor(rows.numel())
+def _is_summed(of_classes: Node) -> bool:
+    """Return whether a cross entropy is a sum or a mean, in which each target counts."""
+    return getattr(of_classes, "_saved_reduction", 0) != 0
+
+
+def _ends(rows: Tensor, ignored: int, of_classes: Node) -> list[Tensor]:
+    """Return the usual last target that counts, and how often it is at the ends and at all.
+
+    Also how many other targets there are, and the weight of the last one.
+    """
+    is_ignored = rows == ignored
+    place = torch.arange(rows.shape[1], device=rows.device)
+    ends = torch.where(is_ignored, -1, place).amax(1, keepdim=True)
+    last = rows.gather(1, ends.clamp(min=0)).median()  # that of most rows, if there is such a one
+    is_last = (rows == last) & ~is_ignored
+    at_end = (is_last | is_ignored).flip(1).long().cumprod(1).flip(1).bool() & is_last
+    runs = at_end.sum(1)
+    n_classes = _scores(of_classes)[1]
+    seen = rows.new_zeros(n_classes).scatter(0, rows.long().clamp(0, n_classes - 1).flatten(), 1)
+    weights = getattr(of_classes, "_saved_weight", None)
+    weight = last.new_ones(()) if weights is None else weights[last.long().clamp(0, n_classes - 1)]
+    n = (~is_ignored).sum()
     read = [last, runs.sum(), is_last.sum(), (runs > 0).double().mean()]
-    return [one.double() for one in (*read, runs.amin(), runs.amax(), n)]
+    read += [runs.amin(), runs.amax(), n, seen.sum() - 1, weight]
+    return [one.double() for one in read]
 
 
 def _matches(

@@ -25,6 +25,7 @@ RULE = "triplet_order"
 DISTANCES = ("NormBackward", "LinalgVectorNormBackward", "SqrtBackward")
 OF_SQUARES = ("SumBackward1", "MeanBackward1")
 """Nodes that make a squared distance of the squares of each difference."""
+RELU = "ReluBackward0"
 FEWEST = 8
 """Triplets of a batch that are enough to compare distances."""
 N_FIRST, N_LAST = 3, 5
@@ -69,7 +70,7 @@ class TripletOrder:
         """Read both distances of a hinge, on the training thread."""
         for node in links(root):
             is_clamp = node.name() == "ClampBackward1" and getattr(node, "_saved_min", None) == 0
-            if is_clamp or node.name() in ("ClampMinBackward0", "ReluBackward0"):
+            if is_clamp or node.name() in ("ClampMinBackward0", RELU):
                 found = _distances(node)
                 if found is not None:
                     self._later.read(_numbers(*found), partial(self._judge, step))
@@ -99,7 +100,8 @@ class TripletOrder:
 def _distances(hinge: Node) -> tuple[Tensor, Tensor, Tensor] | None:
     """Return both distances and what is above the margin; None of another loss, or chosen pairs."""
     difference = past_shapes(hinge.next_functions[0][0])
-    given = None if difference is None else saved_tensor(hinge, "self")
+    # A ReLU saves what it returns, which is the same above 0.
+    given = saved_tensor(hinge, "result" if hinge.name() == RELU else "self")
     difference = _past_sums(difference)
     if given is None or difference is None or difference.name() != "SubBackward0":
         return None
@@ -138,5 +140,6 @@ def _numbers(small: Tensor, large: Tensor, given: Tensor) -> list[Tensor]:
     small, large = small.detach().double(), large.detach().double()
     apart = small - large
     n = apart.new_tensor(float(apart.numel()))
-    margin = (given.detach().double() - apart).mean()
+    is_positive = given.detach() > 0
+    margin = ((given.detach().double() - apart) * is_positive).sum() / is_positive.sum()
     return [small.mean(), large.mean(), apart.std(), n, margin]

@@ -29,6 +29,9 @@ RESTS = 100.0
 GONE_S = 5.0
 """Seconds after which a rank whose process has ended is reported."""
 
+STEADY_S = 5.0
+"""Seconds during which ranks wait in the same calls: one that has continued publishes it later."""
+
 FROM_THE_START = (
     "they begin so; call torch.manual_seed(0) before the model is made, or train "
     "DistributedDataParallel(model)"
@@ -89,6 +92,7 @@ class RankFacts:
         self._shards: dict[str, int] | None = None
         self._known: set[str] = set()
         self._still: set[int] = set()
+        self._waiting: tuple[tuple[int, str], float] = (-1, ""), 0.0
         self._next_look = 0.0
 
     def look(self) -> None:
@@ -203,15 +207,19 @@ class RankFacts:
             self._findings.say("rank_stands_still", mine.step, since=its_step, words=words)
 
     def _say_deadlock(self, mine: Replica, siblings: Siblings) -> None:
-        """Report ranks that have long been in one step, each in another collective."""
+        """Report ranks that have long been in one step, each in another collective, and stay."""
         replicas = {0: mine} | {rank: one.replica for rank, one in self._others.items()}
         is_known = len(replicas) == len(_other_ranks()) + 1 > 1
         if not is_known or {one.step for one in replicas.values()} != {mine.step}:
             return
         since = max(mine.since, *[one.since for one in self._others.values()])
         text = deadlock_text({rank: one.waits_in for rank, one in replicas.items()})
-        quiet_s = self._now() - since - siblings.late_s
-        if text and quiet_s > self._findings.threshold(DEADLOCK, "seconds"):
+        now = self._now()
+        if (mine.step, text) != self._waiting[0]:
+            self._waiting = (mine.step, text), now
+        is_steady = now - self._waiting[1] - siblings.late_s > STEADY_S
+        quiet_s = now - since - siblings.late_s
+        if text and is_steady and quiet_s > self._findings.threshold(DEADLOCK, "seconds"):
             words = {"seconds": f"{quiet_s:.0f}", "where": text}
             self._findings.say(DEADLOCK, mine.step, words=words)
 
