@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Protocol
 
 import torch
@@ -30,6 +30,9 @@ __all__ = ["ArrivalListener", "KeptGradient", "NodeHook", "Witnesses"]
 
 MOST = 8
 """The most parameters that have a hook once they are chosen."""
+FIRST_STEPS, MOST_AT_FIRST = 8, 1000
+"""Steps at the beginning in which every parameter has a hook, unless all of them are reached: other
+optimizers may have their turns later; and the most parameters of which this is affordable."""
 MOST_AWAITED = 16
 """Passes whose graph gets hooks; if none of them has reached the model, the parameters get them."""
 MOST_SOUGHT, MOST_SEARCHES = 16, 3
@@ -103,7 +106,7 @@ class Witnesses:
         self._model, self._listener = weakref.ref(model), weakref.ref(listener)
         self._hooked: dict[Slot, _Hook] = {}
         self._slots: Sequence[Slot] = ()
-        self._n_awaited = 0
+        self._n_awaited = self._n_first = 0
         self._chosen: list[Slot] = []
         self._n_sought = self._n_in_vain = 0
         self.are_chosen = False
@@ -175,9 +178,13 @@ class Witnesses:
             if not any(passes) or not self.are_hooked:
                 return
             self._n_awaited, before = 0, self._chosen
+            self._n_first += 1
             for slots in filter(None, passes):
                 if not any(slot in self._chosen for slot in slots):
                     self._chosen = [*self._chosen, min(slots, key=_n_elements)][-MOST:]
+            is_first = self._n_first < FIRST_STEPS and len(self._slots) <= MOST_AT_FIRST
+            if is_first and not self._are_all({slot for slots in passes for slot in slots}):
+                return
             if self._chosen is not before:
                 self._n_sought = self._n_in_vain = 0
             elif self._n_sought:
@@ -189,6 +196,11 @@ class Witnesses:
                 self._hooked.pop(slot).handle.remove()
             self._hook(self._chosen)
             self.are_chosen = True
+
+    def _are_all(self, reached: Set[Slot]) -> bool:
+        """Return whether these are all that can be trained."""
+        left = (slot.get() for slot in self._slots if slot not in reached)
+        return not any(value is not None and _can_be_hooked(value) for value in left)
 
     def forget(self) -> None:
         """Put hooks on all parameters at the next passes, as none has reached a chosen one."""
