@@ -156,9 +156,10 @@ class UndoneUpdates:
 
     def _judge(self, looks: _Looks, n_updates: int, step: int, read: Sequence[Any]) -> None:
         """Compare what is left of a change with the change; on the writer's thread."""
-        moved, left, kept, drift = read
+        moved, seen, left, kept, drift = read
         looks.left = max(looks.left, left)
-        is_undone = moved > 0 >= kept and drift <= DRIFT * n_updates * looks.left
+        # An update that is all rounding would seem undone.
+        is_undone = seen > 0 >= kept and drift <= DRIFT * n_updates * looks.left
         looks.n_undone = looks.n_undone + 1 if is_undone and looks.n_undone >= 0 else -1
         if looks.n_undone >= FEWEST:
             severity: Severity = "warning" if looks.n_undone == len(LOOKED_AT) else "remark"
@@ -204,7 +205,10 @@ def _block(weight: Tensor) -> int:
 
 
 def _compared(weights: _Weights, moved: Tensor, drift: Tensor, share: float) -> list[Tensor]:
-    """Return the largest change of an update, what is left of it, above the share, and in all."""
-    left = weights.change().abs()
-    kept = left - share * moved.abs() - weights.slack
-    return [moved.abs().amax(), left.amax(), kept.amax(), drift.abs().amax()]
+    """Return the largest change of an update, what is left of it, and the change in all.
+
+    Of the first two also what exceeds the share and rounding.
+    """
+    made, left = moved.abs(), weights.change().abs()
+    seen, kept = (one - share * made - weights.slack for one in (made, left))
+    return [one.amax() for one in (made, seen, left, kept, drift.abs())]

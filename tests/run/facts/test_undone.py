@@ -94,6 +94,23 @@ def test_weights_that_are_written_on_purpose_are_not_named(write: Write, tmp_pat
     assert found_with(write, tmp_path) == (set(), set())
 
 
+@pytest.mark.parametrize(
+    ("rate", "dtype"), [(1e-9, torch.float32), (1e-7, torch.float32), (1e-4, torch.bfloat16)]
+)
+def test_updates_that_are_all_rounding_are_not_taken_for_undone(
+    rate: float, dtype: torch.dtype, tmp_path: Path
+) -> None:
+    model = small().to(dtype)
+    optimizer = SGD(model.parameters(), lr=rate)
+    with nbp.watch(model, optimizer, tmp_path / "a.zarr", budget=None) as run:
+        for _ in range(24):
+            optimizer.zero_grad()
+            x = torch.rand(16, 8, dtype=dtype)
+            (model(x) - x[:, :2]).square().mean().backward()
+            optimizer.step()
+    assert "updates_undone" not in {one.rule for one in [*run.alerts, *run.remarks]}
+
+
 @pytest.mark.slow
 def test_weights_that_are_put_back_now_and_then_are_no_alert(tmp_path: Path) -> None:
     alerts, _ = found_with(load, tmp_path, every=3)
