@@ -16,7 +16,7 @@ from ipywidgets.widgets.trait_types import TypedTuple
 from notebook_probe.alerts import Alert
 from notebook_probe.errors import ClosedRunError
 from notebook_probe.explorer.assets import css, esm
-from notebook_probe.explorer.kernel import widget_lock
+from notebook_probe.explorer.leaving import leaving, widget_lock
 
 __all__ = ["Explorer"]
 
@@ -135,16 +135,20 @@ class Explorer(anywidget.AnyWidget):
     def send(self, content: Any, buffers: Sequence[bytes | memoryview] | None = None) -> None:
         """Send a message to every view; nothing happens once the panel is closed."""
         with widget_lock:
-            super().send(content, buffers)
+            if not leaving.is_set():
+                super().send(content, buffers)
 
     def keep(self, picture: str) -> None:
         """Pass a PNG in base64 to the views, which store it for a notebook that is opened again."""
         with widget_lock:
-            self._picture = picture
+            if not leaving.is_set():
+                self._picture = picture
 
     def keep_package(self, text: str) -> None:
         """Store the panel as packed by `Packer`, for a saved notebook."""
         with widget_lock:
+            if leaving.is_set():
+                return
             if text == self._saved:
                 self.send_state("_saved")  # a notebook runner takes it up only in a cell
             self._saved = text

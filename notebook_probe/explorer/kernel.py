@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.getipython import get_ipython
 
+from notebook_probe.explorer.leaving import widget_lock
 from notebook_probe.explorer.notebooks.jupyter import JupyterNotebook
 from notebook_probe.explorer.notebooks.marimo import MarimoNotebook, marimo_kernel
 from notebook_probe.explorer.notebooks.notebook import CellEnded, NoNotebook, Notebook, Shown
@@ -40,10 +41,7 @@ from notebook_probe.explorer.notebooks.notebook import CellEnded, NoNotebook, No
 if TYPE_CHECKING:  # Colab has none
     from comm.base_comm import BaseComm
 
-__all__ = ["KernelRoute", "kernel_route", "widget_lock"]
-
-widget_lock = threading.RLock()
-"""Lock around every widget write of the process: two threads in ipywidgets lose updates."""
+__all__ = ["KernelRoute", "kernel_route"]
 
 KEPT_AS = "_notebook_probe_route"
 

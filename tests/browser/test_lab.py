@@ -11,7 +11,8 @@ from tests.kernel.environments import KERNELS, interpreter
 SETUP = '''
 import threading, time
 import anywidget, ipykernel
-from notebook_probe.explorer.kernel import kernel_route, widget_lock
+from notebook_probe.explorer.kernel import kernel_route
+from notebook_probe.explorer.leaving import widget_lock
 
 class Counter(anywidget.AnyWidget):
     """Counts clicks in the kernel; the last count comes back as text."""

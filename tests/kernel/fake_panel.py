@@ -8,7 +8,8 @@ from typing import Any
 
 from comm import create_comm
 
-from notebook_probe.explorer.kernel import kernel_route, widget_lock
+from notebook_probe.explorer.kernel import kernel_route
+from notebook_probe.explorer.leaving import widget_lock
 
 
 class FakePanel:

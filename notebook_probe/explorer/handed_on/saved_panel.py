@@ -11,6 +11,7 @@ from IPython.display import display, update_display
 
 from notebook_probe.explorer.handed_on.package import Looked, Packer
 from notebook_probe.explorer.handed_on.page import fragment, waiting
+from notebook_probe.explorer.leaving import leaving, widget_lock
 from notebook_probe.run.health.status import StatusHead
 
 __all__ = ["SavedPanel"]
@@ -84,5 +85,7 @@ class SavedPanel:
     def _publish(self, key: object, in_cell: bool, widget: str) -> None:
         if self._published not in ((key, in_cell), (key, True)):
             bundle = {"text/html": fragment(self._text, widget), "text/plain": ""}
-            update_display(bundle, raw=True, display_id=self._id)
+            with widget_lock:
+                if not leaving.is_set():
+                    update_display(bundle, raw=True, display_id=self._id)
             self._published = key, in_cell

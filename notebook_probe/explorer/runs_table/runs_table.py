@@ -12,7 +12,8 @@ import traitlets
 from ipywidgets.widgets.trait_types import TypedTuple
 
 from notebook_probe.explorer.assets import joined
-from notebook_probe.explorer.kernel import kernel_route, widget_lock
+from notebook_probe.explorer.kernel import kernel_route
+from notebook_probe.explorer.leaving import widget_lock
 from notebook_probe.explorer.runs_table.answers import Answers
 from notebook_probe.explorer.runs_table.open_rows import OpenRows
 from notebook_probe.explorer.runs_table.table_source import TableSource
