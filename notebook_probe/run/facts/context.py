@@ -61,7 +61,8 @@ class GivenTokens:
         self._takes_any |= bool(whole)
         self._tables = [one for one in whole if one.ndim == 2][:MOST_TABLES]
         self._looked_up, self._is_alone = [], len(given) == 1
-        self._n_samples = len(given[0]) if given and given[0].ndim else 0
+        is_known = bool(given) and type(given[0]) is Tensor  # as below
+        self._n_samples = len(given[0]) if is_known and given[0].ndim else 0
 
     def looked_up(self, given: Iterable[Tensor]) -> None:
         """Keep references to tokens that a layer looks up; one row alone is of positions."""

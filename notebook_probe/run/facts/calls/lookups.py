@@ -21,20 +21,18 @@ class LookupFollower:
 
     Parameters
     ----------
-    modules : iterable of nn.Module
+    lookups : iterable of nn.Embedding
     findings : FactFindings
     tokens : GivenTokens
         Receives the tokens.
     """
 
     def __init__(
-        self, modules: Iterable[nn.Module], findings: FactFindings, tokens: GivenTokens
+        self, lookups: Iterable[nn.Embedding], findings: FactFindings, tokens: GivenTokens
     ) -> None:
         noting = _NotingTokens(findings, tokens)
         self._handles: list[RemovableHandle] = [
-            one.register_forward_pre_hook(noting)
-            for one in modules
-            if isinstance(one, nn.Embedding)
+            one.register_forward_pre_hook(noting) for one in lookups
         ]
 
     def remove(self) -> None:

@@ -94,8 +94,9 @@ class _TrainingCall:
     def _keep_tokens(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         self._tokens.keep(tensors_of([args, dict(kwargs)]))
         modules = self._modules()
-        if not is_compiled(modules[""]):
-            self._lookups = LookupFollower(modules.values(), self._findings, self._tokens)
+        lookups = [one for one in modules.values() if isinstance(one, nn.Embedding)]
+        if lookups and not is_compiled(modules[""]):
+            self._lookups = LookupFollower(lookups, self._findings, self._tokens)
 
     def _follow_casts(self, step: int) -> None:
         types = autocast_types()
