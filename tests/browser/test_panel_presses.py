@@ -126,7 +126,8 @@ def filled(panel: PanelPage, width: int) -> PanelPage:
     lines = lines_message({LOSS: (range(100), [1.0] * 100)})
     panel.say_all(
         model_message(),
-        status_message(can=CAN, logged=["loss"]),
+        # So slow that no silence of its kernel is news, however slow this machine is.
+        status_message(can=CAN, logged=["loss"], steps_per_second=0.01),
         PROBES,
         selection_message(series=[LOSS], charts=[chart(LOSS), chart()]),
         heat,
