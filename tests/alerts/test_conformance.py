@@ -282,7 +282,7 @@ SILENT: dict[str, list[dict[str, Any]]] = {
         early([0.11, 0.11] + [0.0] * 12 + [0.11, 0.11], *[2.1] * 15),
         early([0.0] * 98 + [0.11] * 30, *[2.1] * 127),
         {"update_ratio": [[0.01, 0.02, 0.9, 0.9]] * 9, "loss": [[1.0] * 4, *[[5.0] * 4] * 8]},
-        # A second optimizer updates one layer of four, in steps of its own.
+        # A second optimizer updates one layer of four, in separate steps.
         {
             "update_ratio": [[0.01] * 3 + [np.nan], [np.nan] * 3 + [0.9]] * 5,
             "loss": [[1.0] * 4, *[[5.0] * 4] * 9],

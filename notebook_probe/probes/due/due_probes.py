@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from notebook_probe.probes.due.accounts import ProbeAccounts
 from notebook_probe.probes.due.interval import Interval
 from notebook_probe.probes.due.readings import DueFrame, Readings
+from notebook_probe.probes.due.rhythm import FORESIGHT, Rhythm, grouped
 from notebook_probe.probes.due.turns import Turns
 from notebook_probe.probes.step.budget import Budget
 from notebook_probe.probes.step.frame import StepFrame
 from notebook_probe.probes.step.plain_mode import plain_mode
 from notebook_probe.probes.step.probe import Probe
 from notebook_probe.probes.step.step_values import read_at_end
-from notebook_probe.schedules import Schedule, can_foresee, has_clock, restart
+from notebook_probe.schedules import Schedule, restart
 from notebook_probe.uninterrupted import whole
 
 __all__ = ["DueProbes"]
@@ -29,38 +28,6 @@ Due: TypeAlias = frozenset[int]
 NEVER = -1, -1, -1, -1
 
 NOTHING: Due = frozenset()
-
-FORESIGHT, MOST_SKIPPED = 1024, 64
-"""Maximum number of steps, and of due steps of one schedule, for which it is known ahead that
-nothing is due."""
-
-
-@dataclass(slots=True, eq=False)
-class _Rhythm:
-    """A schedule, and which groups are measured at which of its due steps.
-
-    Attributes
-    ----------
-    groups : dict
-        Number n of due steps, of which one is measured -> turn, which is the remainder of the due
-        step by n -> number of the group.
-    keeps_time : bool
-        It is restarted when the work of a due step is done.
-    n_due : int
-        Due steps so far.
-    skipped : list of int
-        Due steps that the budget skips, of those in which nothing is due.
-    """
-
-    schedule: Schedule
-    keeps_time: bool
-    groups: dict[int, dict[int, int]] = field(default_factory=dict)
-    n_due: int = 0
-    skipped: list[int] = field(default_factory=list)
-
-    def measures(self, n_due: int) -> bool:
-        """Return whether something is measured at the due step of this number."""
-        return any(n_due % every in turns for every, turns in self.groups.items())
 
 
 class DueProbes:
@@ -98,7 +65,7 @@ class DueProbes:
         self._build, self._publish, self._budget = build, publish, budget
         self._accounts = ProbeAccounts(self._read)
         self._factors = budget.factors
-        self._rhythms: tuple[_Rhythm, ...] = ()
+        self._rhythms: tuple[Rhythm, ...] = ()
         self._groups: dict[Probe, int] = {}
         self._has_failed = False
         """A schedule has raised: it may be that its probes are measured no more."""
@@ -156,7 +123,7 @@ class DueProbes:
         for probe in live:
             probe.every = factor(probe)
             probe.turn = turns.turn(probe.place, probe.every)
-        self._rhythms, self._groups = _grouped(live)
+        self._rhythms, self._groups = grouped(live)
         self._measured, self._open = {}, NOTHING
         self.rests = range(0)
         self._accounts.keep_only(live)
@@ -363,7 +330,7 @@ class DueProbes:
     def _foresee(self, step: int) -> None:
         """Learn for how many steps after this one nothing will be due."""
         with suppress(Exception):  # a user's schedule: it is asked at every step
-            ahead = [_skipped(rhythm, step) for rhythm in self._rhythms]
+            ahead = [rhythm.skips(step) for rhythm in self._rhythms]
             end = min([step + FORESIGHT, *(last for _, last in ahead)])
             for rhythm, (skipped, _) in zip(self._rhythms, ahead, strict=True):
                 rhythm.skipped = [one for one in skipped if one < end]
@@ -383,35 +350,3 @@ def _added(some: Iterable[Mapping[Probe, float]]) -> dict[Probe, float]:
         for probe, one in seconds.items():
             found[probe] = found.get(probe, 0.0) + one
     return found
-
-
-def _grouped(probes: Iterable[Probe]) -> tuple[tuple[_Rhythm, ...], dict[Probe, int]]:
-    """Return the rhythms of some probes, and the number of each one's group."""
-    rhythms: dict[Schedule, _Rhythm] = {}
-    groups: dict[Probe, int] = {}
-    number = itertools.count()
-    for probe in probes:
-        rhythm = rhythms.get(probe.armed)
-        if rhythm is None:
-            rhythm = rhythms[probe.armed] = _Rhythm(probe.armed, has_clock(probe.armed))
-        turns = rhythm.groups.setdefault(probe.every, {})
-        if probe.turn not in turns:
-            turns[probe.turn] = next(number)
-        groups[probe] = turns[probe.turn]
-    return tuple(rhythms.values()), groups
-
-
-def _skipped(rhythm: _Rhythm, step: int) -> tuple[list[int], int]:
-    """Return the due steps after ``step`` that the budget skips, and the one after them."""
-    schedule, skipped = rhythm.schedule, list[int]()
-    if not can_foresee(schedule):
-        return skipped, step + 1
-    end = step + FORESIGHT
-    while len(skipped) < MOST_SKIPPED:
-        due = schedule.next_due(skipped[-1] + 1 if skipped else step + 1)
-        if due is None or due >= end:
-            return skipped, end
-        if rhythm.measures(rhythm.n_due + len(skipped)):
-            return skipped, due
-        skipped.append(due)
-    return skipped, skipped[-1] + 1

@@ -137,7 +137,7 @@ def test_two_parts_with_an_optimizer_each_are_summed(watch: Watch) -> None:
 def test_of_parts_that_are_trained_in_turn_each_has_its_losses_from_its_second_turns_on(
     turns: str, n_missed: int, watch: Watch
 ) -> None:
-    """One whose first turn comes late is known only when it has been missed."""
+    """A part whose first turn comes late is known only when it has been missed."""
     model = made(lambda: nn.ModuleList([nn.Linear(4, 2) for _ in range(3)]))
     optimizers = [sgd(part) for part in model]
     run = watch(model, probes={"*": "output_norm", "": "loss_ema"})

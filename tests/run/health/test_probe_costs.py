@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from notebook_probe.probes.around_optimizer import Updates
+from notebook_probe.probes.loss.arrivals import FIRST_STEPS
 from notebook_probe.probes.loss.step_loss import LossPass, StepLoss
 from notebook_probe.probes.step import calling
 from notebook_probe.probes.step.calling import CallSample, HookOverhead
@@ -264,7 +265,9 @@ def test_what_hearing_of_a_backward_takes_is_counted_and_the_pass_itself_is_not(
     run = watch(model, probes={"": ["loss_ema"]})
     run._parts.observer.updates.uncleared.end()  # which takes its share in the first steps
     optimizer = sgd(model)
-    n_arrivals = 2 * 4 + 8  # at the weights and biases of two layers, in two steps; then at one
+    # In the first steps at the weights and biases of two layers, as the pass reaches no third one;
+    # then at one parameter.
+    n_arrivals = 4 * (FIRST_STEPS + 1) + 10 - (FIRST_STEPS + 1)
     for step in range(10):
         optimizer.zero_grad()
         loss = model(batch(step)).square().mean()
