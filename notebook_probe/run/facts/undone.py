@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -56,7 +56,7 @@ class _Weights:
     def __init__(self, weights: Sequence[Tensor]) -> None:
         self._weights = weights
         self.before = self._values()
-        self.slack = torch.cat([one for weight in weights for one in _slack(weight)])
+        self.slack = torch.cat([_slack(one) for one in weights])
 
     def change(self) -> Tensor:
         """Return the changes since then; infinite once a weight has another shape."""
@@ -65,7 +65,13 @@ class _Weights:
         return now - self.before if is_same else torch.full_like(self.before, math.inf)
 
     def _values(self) -> Tensor:
-        return torch.cat([one for weight in self._weights for one in _parts(weight)])
+        values: list[Tensor] = []
+        for weight in self._weights:
+            wide = torch.promote_types(weight.dtype, torch.float32)
+            values.append(sample(weight).to(wide, copy=True))
+            if weight.numel() > MOST_SAMPLED:
+                values += _sums(weight, wide)
+        return torch.cat(values)
 
 
 @dataclass(slots=True)
@@ -169,35 +175,34 @@ class UndoneUpdates:
 
 def _applied(optimizer: Optimizer) -> list[Tensor]:
     """Return a few parameters with a gradient, all of them on the last one's device."""
-    found = [*_held(optimizer)]
+    every = [one for group in optimizer.param_groups for one in group["params"]]
+    found = [
+        one
+        for one in every
+        if one.grad is not None and type(one.data) is Tensor and one.is_floating_point()
+    ]
     found = [one for one in found if one.device == found[-1].device]
     return found[:: -math.ceil(len(found) / MOST_WEIGHTS)] if found else []
 
 
-def _held(optimizer: Optimizer) -> Iterator[Tensor]:
-    for group in optimizer.param_groups:
-        for one in group["params"]:
-            if one.grad is not None and type(one.data) is Tensor and one.is_floating_point():
-                yield one
+def _sums(weight: Tensor, wide: torch.dtype) -> list[Tensor]:
+    """Return the sums of blocks of all elements."""
+    every, size = weight.detach().flatten(), _block(weight)
+    n_whole = len(every) // size * size
+    whole = every[:n_whole].view(-1, size).sum(1, dtype=wide)
+    return [whole, every[n_whole:].sum(dtype=wide)[None]]
 
 
-def _parts(weight: Tensor) -> Iterator[Tensor]:
-    """Yield the first elements of a weight, and sums of blocks of all if there are more."""
-    wide = torch.promote_types(weight.dtype, torch.float32)
-    yield sample(weight).to(wide, copy=True)
-    if weight.numel() > MOST_SAMPLED:
-        every, size = weight.detach().flatten(), _block(weight)
-        n_whole = len(every) // size * size
-        yield every[:n_whole].view(-1, size).sum(1, dtype=wide)
-        yield every[n_whole:].sum(dtype=wide)[None]
-
-
-def _slack(weight: Tensor) -> Iterator[Tensor]:
-    """Yield the rounding of these numbers."""
+def _slack(weight: Tensor) -> Tensor:
+    """Return the rounding of the first elements, and of the sums."""
     largest = torch.linalg.vector_norm(weight.detach().flatten(), math.inf)
-    eps = ROUNDINGS * torch.finfo(weight.dtype).eps
-    for i, one in enumerate(_parts(weight)):
-        yield (largest * (eps * (_block(weight) if i else 1))).to(one.dtype).expand(len(one))
+    wide = torch.promote_types(weight.dtype, torch.float32)
+    of_one = (largest * (ROUNDINGS * torch.finfo(weight.dtype).eps)).to(wide)
+    if weight.numel() <= MOST_SAMPLED:
+        return of_one.expand(weight.numel())
+    size = _block(weight)
+    n_sums = weight.numel() // size + 1
+    return torch.cat([of_one.expand(MOST_SAMPLED), (of_one * size).expand(n_sums)])
 
 
 def _block(weight: Tensor) -> int:
