@@ -1,9 +1,9 @@
 """What watching with default probes costs once a budget has stretched them, on many models.
 
-Pairs of a watched step and its plain twin, over whole periods of what is stretched: the ratio of
-the sums, of which a median would see only the steps in which nothing is due. Before that the
-watched model trains by itself until its budget has settled. Beside it stands what the same probes
-cost without a budget.
+Pairs of some watched steps and as many of the plain twin, over whole periods of what is stretched:
+the ratio of the sums, of which a median would see only the steps in which nothing is due. Before
+that the watched model trains by itself until its budget has settled. Beside it stands what the same
+probes cost without a budget.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ COLUMNS = {
     "settled": 60,
 }
 WARM_STEPS, MOST_STEPS = 400, 3000
+IN_A_ROW = 16
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +75,7 @@ def _ratio(
         _settle(run, watched.step, seconds)
         for _ in range(20):
             plain.step()
-        pairs = paired(watched.step, plain.step, seconds=seconds, at_least=64, at_most=10**9)
+        pairs = paired(watched.step, plain.step, seconds=seconds, at_most=10**9, in_a_row=IN_A_ROW)
         said = run.status().budget
     return 1e3 * pairs.plain_s, pairs.total_ratio(), said
 

@@ -43,6 +43,8 @@ COLUMNS = {
 NEAR = 0.9, 1.1
 BUDGET = 5.0
 WARM_S, WARM_STEPS, SETTLED_STEPS = 0.4, 40, 400
+IN_A_ROW = 16
+"""Steps of each of a pair where a budget decides what is measured."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,9 +85,10 @@ def _line(
     ):
         _warm(watched, plain, SETTLED_STEPS if percent else WARM_STEPS, percent is not None)
         before = run.status().total_cost_s
-        pairs = paired(watched.step, plain.step, seconds=seconds, at_most=10**9)
+        in_a_row = IN_A_ROW if percent else 1
+        pairs = paired(watched.step, plain.step, seconds=seconds, at_most=10**9, in_a_row=in_a_row)
         run.controls.settle()
-        said = (run.status().total_cost_s - before) / float(pairs.plain.sum())
+        said = (run.status().total_cost_s - before) / float(in_a_row * pairs.plain.sum())
     ratio = pairs.total_ratio()
     share = said / (ratio - 1)
     figures = f"{1e3 * pairs.plain_s:.2f}", f"{pairs.n}", f"{ratio:.3f}", f"{1 + said:.3f}"

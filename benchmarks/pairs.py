@@ -52,17 +52,27 @@ class Pairs:
 
 
 def paired(
-    probed: Step, plain: Step, *, seconds: float, at_least: int = 6, at_most: int = 400
+    probed: Step,
+    plain: Step,
+    *,
+    seconds: float,
+    at_least: int = 6,
+    at_most: int = 400,
+    in_a_row: int = 1,
 ) -> Pairs:
-    """Measure pairs for so many seconds of wall time; both variants are warm already."""
+    """Measure pairs for so many seconds of wall time; both variants are warm already.
+
+    A run takes the time between two of its steps for its own. Where that decides what it measures,
+    several steps ``in_a_row`` make one of a pair, so that few of its steps are too long.
+    """
     gc.collect()
     times: list[tuple[float, float]] = []
     begun = time.monotonic()
     while len(times) < at_least or (len(times) < at_most and time.monotonic() - begun < seconds):
         if len(times) % 2:
-            plain_s, probed_s = _cpu_s(plain), _cpu_s(probed)
+            plain_s, probed_s = _cpu_s(plain, in_a_row), _cpu_s(probed, in_a_row)
         else:
-            probed_s, plain_s = _cpu_s(probed), _cpu_s(plain)
+            probed_s, plain_s = _cpu_s(probed, in_a_row), _cpu_s(plain, in_a_row)
         times.append((probed_s, plain_s))
     measured = np.array(times)
     return Pairs(measured[:, 0], measured[:, 1])
@@ -79,7 +89,9 @@ def alone(step: Step, *, seconds: float, at_least: int = 6) -> tuple[int, float]
     return n, max(0.0, others_s) / n
 
 
-def _cpu_s(step: Step) -> float:
+def _cpu_s(step: Step, n: int) -> float:
+    """CPU seconds of a step, the average of so many."""
     begun = time.thread_time()
-    step()
-    return time.thread_time() - begun
+    for _ in range(n):
+        step()
+    return (time.thread_time() - begun) / n
