@@ -38,10 +38,13 @@ FIRST_FACTOR = 8
 """Factor with which compiled graphs read until it is known what that costs."""
 MOST_PATIENCE = 16
 """Maximum number of usual looks before factors are halved again, if that was too much before."""
+LEAST = 0.5
+"""Share of the budget that is for measuring, however much the rest of watching costs."""
 AIM = 0.9
-"""Share of the budget that is aimed at."""
+"""Share of what is left for measuring that is aimed at."""
 ROOM = 0.7
-"""Share of the budget below which factors are halved again."""
+"""Share of it below which factors are halved again."""
+IS_SPENT = "are spent whatever is measured"
 BOUGHT_STEPS = 8
 """Steps that are measured whole after something has happened."""
 BOUGHT_S, BOUGHT_SHARE = 1.0, 0.01
@@ -52,9 +55,9 @@ to them. It is not part of the budget, which is an average over usual steps."""
 class Budget:
     """Limit on due steps of a quantity: every n-th is measured; n follows the cost.
 
-    The most expensive quantity is stretched first, and only where its schedule is the default. The
-    budget is for measuring: what watching costs in a step in which nothing is due cannot be saved
-    by measuring less, so it is reported in addition.
+    The most expensive quantity is stretched first, and only where its schedule is the default. What
+    watching costs in a step in which nothing is due is part of the budget, but cannot be saved by
+    measuring less: `LEAST` of the budget is for measuring in any case.
 
     Parameters
     ----------
@@ -148,9 +151,15 @@ class Budget:
         costs = self._last
         # What measuring costs is said elsewhere, of the last steps: two figures would differ.
         fixed = 0.0 if costs is None else costs.fixed
-        rest = f"; whatever is measured, {fixed:.1f} % more" if fixed >= 0.05 else ""
+        if fixed < 0.05:
+            aim = f"the aim is below {self._limit:g} %"
+        elif fixed <= (1.0 - LEAST) * self._limit:
+            aim = f"the aim is below {self._limit:g} %, of which {fixed:.1f} % {IS_SPENT}"
+        else:
+            least = LEAST * self._limit
+            aim = f"the aim is below {least:g} % for measuring; {fixed:.1f} % more {IS_SPENT}"
         bought = f"; {self.n_bought} steps measured whole after events" if self.n_bought else ""
-        return f"{done}; the aim is below {self._limit:g} %{rest}{bought}"
+        return f"{done}; {aim}{bought}"
 
     def add(
         self, step: int, seconds: float, cost: float, planned: float = 0.0, is_due: bool = False
@@ -250,10 +259,11 @@ class Budget:
         if not self._spending.knows_graphs:
             names = (probe.variable for probe in expected if probe.can_stretch)
             return {name: max(self.factors.get(name, 1), FIRST_FACTOR) for name in names}
-        aim = AIM * self._limit
+        left = max(self._limit - costs.fixed, LEAST * self._limit)
+        aim = AIM * left
         stretchable = Stretchable.among(expected, self.factors, costs)
-        self._n_low = self._n_low + 1 if costs.due < ROOM * self._limit else 0
-        if costs.due > self._limit:
+        self._n_low = self._n_low + 1 if costs.due < ROOM * left else 0
+        if costs.due > left:
             if self._was_relaxed:  # which was too much
                 self._patience = min(2 * self._patience, MOST_PATIENCE)
             self._was_relaxed = False
