@@ -11,9 +11,9 @@ While nothing is due and nothing waits at the gate, steps are at rest, and there
     backward     `backwards` checks the loss, and passes it to `StepLoss`
     update       `Updates.update_comes` and `step_ends`: the loss is applied, the step counts
 
-Every tenth of a second the sink accounts for the steps that have passed. Whatever needs more, such
-as a request, a logged number, an evaluation or an exception, is found by a flag or by a missing
-condition, and the next boundary is a whole one.
+Every quarter of a second the sink accounts for the steps that have passed. Whatever needs more,
+such as a request, a logged number, an evaluation or an exception, is found by a flag or by a
+missing condition, and the next boundary is a whole one.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ __all__ = ["ClosedSteps", "Recorder", "StepAccount"]
 COPY_S = 0.5
 """Maximum seconds that values wait on a device before they are copied."""
 
-KEEP_S = 0.1
+KEEP_S = 0.25
 """Approximate maximum of seconds that closed steps wait here while training continues."""
 
 MOST_KEPT, MOST_LOSSES = 64, 512

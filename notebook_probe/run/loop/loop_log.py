@@ -33,6 +33,8 @@ FEW = 4
 GIVEN_LOSSES = frozenset(LOSS_NAMES) - {BACKWARD_LOSS}
 """Names under which a loop logs the loss of a step; the other one is measured."""
 
+PHASES = get_args(PhaseName)
+
 Scalars = Mapping[str, Number]
 NONE: Set[Any] = frozenset()
 Key = TypeVar("Key", str, tuple[str, str])
@@ -74,7 +76,7 @@ class LoopLog:
         QuantityError
             For another phase, and a name that cannot be a variable's.
         """
-        if phase not in get_args(PhaseName):
+        if phase not in PHASES:
             raise QuantityError(f"log(phase={phase!r}); allowed: 'training', 'eval'")
         of_state = phase == "eval"
         past = self._observer.evaluation.frame if self._observer.phase.is_past else None
