@@ -7,6 +7,8 @@ import time
 import weakref
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
+from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 import torch
@@ -35,6 +37,10 @@ __all__ = ["StepOwner", "Updates"]
 
 NO_BACKWARD = -1
 """Number that torch gives for the current backward outside of any."""
+
+MOST_OTHERS = 64
+"""Optimizers of other models that are remembered."""
+_parameters = itemgetter("params")
 
 DISCARDED = "discarded_backwards"
 """Passes of the step whose gradients were cleared before its update."""
@@ -83,12 +89,23 @@ class UsualUpdate(NamedTuple):
         Identity of the parameter.
     n_writes : int
         Number of times that an update writes to the parameter.
+    slots : frozenset of Slot or None
+        Parameters that the backward pass had come to which it applied; none if it applied no pass.
+        None if no other optimizer steps the model, so that it applies each pass.
     """
 
     optimizer: weakref.ref[Optimizer]
     written: LastWritten
     identity: int
     n_writes: int
+    slots: frozenset[Slot] | None
+
+
+class OtherOptimizer(NamedTuple):
+    """An optimizer that holds no parameter of the model, and the identities of those it holds."""
+
+    optimizer: weakref.ref[Optimizer]
+    held: list[int]
 
 
 class Updates:
@@ -113,7 +130,8 @@ class Updates:
         self.can_be_interrupted = False
         """Nothing is read in the open step: whether it has stepped the clock learns later, too."""
         self._stepped_in = NO_BACKWARD
-        self._usual: UsualUpdate | None = None
+        self._usual: dict[int, UsualUpdate] = {}
+        self._others: dict[int, OtherOptimizer] = {}
         self._inner: list[Optimizer] = []  # that have stepped within the step of another
         self.thread, self.shared = 0, SharedSteps()
         """The thread that opened the step, and the steps in which another one called the model."""
@@ -146,6 +164,7 @@ class Updates:
             met = weakref.WeakKeyDictionary(self._met)
             met.update(dict.fromkeys(new))
             self._met = met  # replaced, never changed: other threads walk it
+            self._usual = {}  # passes are shared with another one
 
     def begin(self, at_rest: bool) -> None:
         """Note that a step was opened on this thread: nothing of it has been read."""
@@ -156,7 +175,7 @@ class Updates:
 
     def update_comes(self, optimizer: Optimizer) -> None:
         """Implement the Listener: read weights and gradients; at rest do what each step needs."""
-        steps, usual = self._steps(), self._usual
+        steps, usual = self._steps(), self._usual.get(id(optimizer))
         if steps is None or steps.is_silent or steps.phase.is_past:
             return
         clock, frame, last = steps.clock, steps.training.frame, None
@@ -166,7 +185,7 @@ class Updates:
             and self.can_be_interrupted
             and frame is not None
             and not frame.passes.have_come
-            and not clock.stepped
+            and usual.optimizer not in clock.stepped
             and clock.begun is None
             and not (clock.has_raised or self._inner)
             and not (self.first_gradients.n_left or self.uncleared.looks)
@@ -177,15 +196,20 @@ class Updates:
             values = groups[group]["params"] if group < len(groups) else ()
             last = values[place] if place < len(values) else None
         if last is None or frame is None or usual is None or id(last) != usual.identity:
-            self._usual = None
+            if self._is_another(optimizer):
+                self.n_elsewhere += 1
+                return
+            self._usual.pop(id(optimizer), None)
             self.step_begins(optimizer)
             self.gradients_ready(optimizer)
             return
         self.n_elsewhere = 0
         clock.written, clock.version = usual.written, last._version
         clock.begun, clock.thread = usual.optimizer, threading.get_ident()
-        if self.loss.listens:
-            self.loss.applied_at_rest(frame, optimizer)
+        if self.loss.listens and not self.loss.applied_at_rest(frame, optimizer, usual.slots):
+            self._apply_loss(frame, optimizer)
+            if usual.slots is not None:  # which may be those of the first steps
+                del self._usual[id(optimizer)]
         now = running.now
         since, now.lap = now.lap, time.perf_counter()
         frame.seconds += now.lap - since
@@ -198,6 +222,7 @@ class Updates:
         begun = steps.clock.begun
         if (begun is None or begun() is not optimizer) and not self._ownership.has(optimizer):
             self.n_elsewhere += 1
+            self._learn_another(optimizer)
             return
         clock = steps.clock
         if optimizer not in self._met:
@@ -261,13 +286,16 @@ class Updates:
         if frame.passes.have_come:
             frame.passes.apply(lambda value: id(value) in owned_by(optimizer))
         if self.loss.listens:
-            owned = partial(owned_by, optimizer) if len(self._met) > 1 else None
-            self.loss.applied(frame, optimizer, owned)
+            self._apply_loss(frame, optimizer)
         if frame.plan.reader.reads_gradients:
             frame.plan.reader.read_gradients(frame, optimizer)
         frame.seconds += lap()
         if steps.gate.awaits_update:
             frame.begun += steps.gate.before_update(frame)
+
+    def _apply_loss(self, frame: DueFrame, optimizer: Optimizer) -> None:
+        owned = partial(owned_by, optimizer) if len(self._met) > 1 else None
+        self.loss.applied(frame, optimizer, owned)
 
     def step_ends(self, optimizer: Optimizer) -> None:
         """Implement the Listener: read updates and state."""
@@ -276,15 +304,18 @@ class Updates:
             return
         begun, frame = steps.clock.begun, steps.training.frame
         is_known = begun is not None and begun() is optimizer  # as it began
-        if frame is None or not (is_known or self._ownership.has(optimizer)):
+        if frame is None or (not is_known and self._is_another(optimizer)):
             return
-        usual, clock = self._usual, steps.clock
+        if not (is_known or self._ownership.has(optimizer)):
+            return
+        usual, clock = self._usual.get(id(optimizer)), steps.clock
         if (
             usual is not None
             and begun is usual.optimizer
             and is_known
             and self.can_be_interrupted
-            and not (self._inner or clock.stepped or frame.passes.have_come or frame.collected)
+            and not (self._inner or frame.passes.have_come or frame.collected)
+            and usual.optimizer not in clock.stepped
             and not (steps.has_to_prepare or "found_inf" in optimizer.__dict__)
         ):
             group, place = usual.written
@@ -323,17 +354,35 @@ class Updates:
         frame.seconds += lap()
         self._learn_usual(steps, optimizer)
 
+    def _is_another(self, optimizer: Optimizer) -> bool:
+        """Return whether an optimizer is known to hold no parameter of this model."""
+        known = self._others.get(id(optimizer))
+        if known is None or known.optimizer() is not optimizer:
+            return False
+        groups = map(_parameters, optimizer.param_groups)
+        return [*map(id, chain.from_iterable(groups))] == known.held
+
+    def _learn_another(self, optimizer: Optimizer) -> None:
+        """Learn that an optimizer holds no parameter of this model."""
+        if len(self._others) >= MOST_OTHERS:
+            self._others.clear()  # some may be gone
+        groups = map(_parameters, optimizer.param_groups)
+        held = [*map(id, chain.from_iterable(groups))]
+        self._others[id(optimizer)] = OtherOptimizer(weakref.ref(optimizer), held)
+
     def _learn_usual(self, steps: StepOwner, optimizer: Optimizer) -> None:
-        """Learn what the next update need not find again, after one at rest that was alone."""
-        clock, settled = steps.clock, self.uncleared.settled_last
+        """Learn what the next update need not find again, after one at rest."""
+        clock, settled, slots = steps.clock, self.uncleared.settled_last, self.loss.applied_slots
         is_settled = settled is not None and settled() is optimizer
-        is_alone = len(clock.stepped) == len(self._met) == 1 and not self._inner
-        self._usual = None
-        if self.can_be_interrupted and is_settled and is_alone and clock.written is not None:
-            last = clock.written.parameter(optimizer)
-            n_writes = clock.n_writes.get(id(optimizer), 0)
-            if last is not None and n_writes > 0:
-                self._usual = UsualUpdate(clock.stepped[0], clock.written, id(last), n_writes)
+        is_only = len(clock.stepped) == len(self._met) == 1
+        is_shared = len(self._met) > 1 and slots is not None
+        if not self.can_be_interrupted or not is_settled or self._inner or clock.written is None:
+            return
+        last = clock.written.parameter(optimizer)
+        n_writes = clock.n_writes.get(id(optimizer), 0)
+        if last is not None and n_writes > 0 and (is_only or is_shared):
+            found = weakref.ref(optimizer), clock.written, id(last), n_writes
+            self._usual[id(optimizer)] = UsualUpdate(*found, None if is_only else slots)
 
     def read_by_hand(self, frame: DueFrame) -> None:
         """Read what can be read of a step without an optimizer."""

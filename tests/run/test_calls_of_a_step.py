@@ -28,6 +28,8 @@ LOGGED, SCHEDULED, DRAWN, PASSED = 24, 13, 4, 13
 that it draws from `Run.batches`, and for `Run.boundary`."""
 CLOSED = 28
 """The same for a closure that the optimizer's step is given, as Lightning gives one."""
+SECOND, OTHER = 8, 12
+"""The same for a second optimizer of the model, and for a step of a model that is not watched."""
 FORWARD = 100
 """The same for a forward in which one probe is due: it also closes the step before."""
 DUE = 92
@@ -221,6 +223,37 @@ def test_an_optimizer_with_a_closure_leaves_steps_at_rest(watch: Watch) -> None:
     for _ in range(WARM):
         step()
     assert calls_without_facts(step) <= IDLE + CLOSED
+
+
+def test_a_second_optimizer_leaves_steps_at_rest(watch: Watch) -> None:
+    model, batch = chain(4), torch.ones(3, 4)
+    optimizers = SGD(model[:2].parameters(), lr=0.001), AdamW(model[2:].parameters(), lr=0.001)
+    watch(model, probes=[]).attach("", passed_on, NEVER)
+
+    def step() -> None:
+        model.zero_grad()
+        model(batch).square().mean().backward()
+        for optimizer in optimizers:
+            optimizer.step()
+
+    for _ in range(WARM):
+        step()
+    assert calls_without_facts(step) <= WITH_LOSS + SECOND
+
+
+def test_steps_of_another_model_leave_those_of_the_watched_one_at_rest(watch: Watch) -> None:
+    model, other = chain(3), chain(2)
+    watch(model, probes=[]).attach("", passed_on, NEVER)
+    step = stepping(model, SGD(model.parameters(), lr=0.001))
+    step_other = stepping(other, SGD(other.parameters(), lr=0.001))
+
+    def both() -> None:
+        step()
+        step_other()
+
+    for _ in range(WARM):
+        both()
+    assert calls_without_facts(both) <= WITH_LOSS + OTHER
 
 
 @pytest.mark.parametrize("quantity", ["output_norm", "output_grad_norm", "weight_norm"])

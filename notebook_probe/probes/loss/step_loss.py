@@ -31,6 +31,8 @@ MOST_PASSES = 64
 
 OUTSIDE = -1
 
+NO_SLOTS: frozenset[Slot] = frozenset()
+
 SHOWN_AS = "loss"
 """Name of the loss for quantities that read what a loop logs."""
 
@@ -94,6 +96,9 @@ class StepLoss:
         Losses are looked for.
     n_logged : int
         Steps of which the loop has logged a loss.
+    applied_slots : frozenset of Slot or None
+        Where several optimizers step the model: parameters that the backward pass had come to which
+        was applied last; none if there was no pass to apply, None if there were several.
     has_added : bool
         The last of several passes before an update has added to the gradients of the pass before.
     """
@@ -103,6 +108,7 @@ class StepLoss:
         self._spare: LossPass | None = None
         self.listens = self.has_added = False
         self.n_logged = self._n_seen = 0
+        self.applied_slots: frozenset[Slot] | None = None
         self._running: dict[int, LossPass] = {}
         self._ended: list[LossPass] = []
         self._left: dict[Slot, KeptGradient] = {}
@@ -260,45 +266,58 @@ class StepLoss:
                 self._release(ended[0], is_applied=True)
             else:
                 applied = self._taken(owned)
+            if owned is not None:
+                slots = frozenset(applied[0].left) if applied else NO_SLOTS
+                self.applied_slots = slots if len(applied) < 2 else None
             if not self._is_later(frame.step, optimizer):
                 self._take_in(frame, applied, owned)
         except Exception:  # whatever a gradient is, the optimizer steps on: a gap
             frame.loss = None
 
-    def applied_at_rest(self, frame: DueFrame, optimizer: Optimizer) -> None:
-        """Record the loss that the only optimizer of a step applies, in which nothing is due.
+    def applied_at_rest(
+        self, frame: DueFrame, optimizer: Optimizer, slots: frozenset[Slot] | None
+    ) -> bool:
+        """Record the loss that an optimizer applies in a step in which nothing is due.
 
-        As `applied`, without further calls if there was one pass, as usual.
+        As `applied`, without further calls if there was one pass, as usual. Return False, with
+        nothing done, if anything is unusual. ``slots`` are those of `UsualUpdate`.
         """
-        ended = self._ended
-        one = ended[0] if len(ended) == 1 else None
+        ended, is_first = self._ended, self._step != frame.step
+        one = ended[0] if ended else None
+        reached = NO_SLOTS if one is None else one.left.keys()
         if (
-            one is None
+            len(ended) > 1
             or self._running
-            or self._step == frame.step
-            or frame.loss is not None
             or frame.scalars
             or not self.witnesses.are_chosen
+            or (not is_first and id(optimizer) in self._applied_by)
+            or (one is None and self._n_elsewhere)
+            or (slots is None and (one is None or frame.loss is not None))
+            or (slots is not None and slots != reached)
             or torch._C._current_graph_task_id() != OUTSIDE
         ):
-            self.applied(frame, optimizer)
-            return
+            return False
         try:
-            for left in one.left.values():
-                if left.parameter is None or left.gradient is not left.parameter.grad:
-                    self.applied(frame, optimizer)
-                    return
-            self._ended, one.was_applied = [], True
-            for left in one.left.values():
-                left.parameter = left.gradient = None
-            one.left.clear()
-            self._spare, self._step, self._n_elsewhere = one, frame.step, 0
-            self._applied_by = [id(optimizer)]
-            self._n_seen += 1
-            scaler = scaler_calling()
-            frame.loss = one.value if scaler is None else _unscaled(one.value, scaler)
+            if one is not None:
+                for left in one.left.values():
+                    if left.parameter is None or left.gradient is not left.parameter.grad:
+                        return False
+                self._ended, one.was_applied = [], True
+                for left in one.left.values():
+                    left.parameter = left.gradient = None
+                one.left.clear()
+                self._spare, self._n_elsewhere = one, 0
+                scaler = scaler_calling()
+                loss = one.value if scaler is None else _unscaled(one.value, scaler)
+                frame.loss = loss if frame.loss is None else frame.loss + loss
+            if is_first:
+                self._step, self._applied_by = frame.step, [id(optimizer)]
+                self._n_seen += 1
+            else:
+                self._applied_by.append(id(optimizer))
         except Exception:  # as in `applied`
             frame.loss = None
+        return True
 
     def _taken(self, owned: Callable[[], set[int]] | None) -> list[LossPass]:
         """Return the passes that are applied, and release those that were cleared before."""
