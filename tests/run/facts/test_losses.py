@@ -325,6 +325,56 @@ def test_a_loss_that_an_attack_makes_worse_is_remarked(is_frozen: bool, tmp_path
     assert (alerts, remarks) == ((set(), named) if is_frozen else (named, set()))
 
 
+class Added(nn.Module):
+    """Numbers that are added to the input of a network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.added = nn.Parameter(torch.zeros(8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.added.tanh()
+
+
+@pytest.mark.parametrize("is_frozen", [True, False])
+def test_the_loss_of_an_attack_that_is_watched_alone_is_remarked(
+    is_frozen: bool, tmp_path: Path
+) -> None:
+    network = small().requires_grad_(not is_frozen)
+    model = Added()
+    alerts, remarks = train_it(
+        tmp_path,
+        model,
+        [SGD(model.parameters(), 1e-3)],
+        n_steps=3,
+        loss=lambda out, x: -F.cross_entropy(network(out), labels(x)),
+    )
+    assert (alerts, remarks) == (set(), {("negated_loss", 0, ("(root)",))})
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        nn.Linear(8, 8),
+        nn.Linear(8, 8, bias=False),
+        nn.Sequential(nn.Unflatten(1, (1, 8)), nn.Conv1d(1, 1, 1, bias=False), nn.Flatten()),
+    ],
+)
+def test_a_negated_loss_of_layers_is_an_alert_however_they_are_made(
+    model: nn.Module, tmp_path: Path
+) -> None:
+    """Also where another network, as a classifier of features, follows them."""
+    network = small()
+    alerts, _ = train_it(
+        tmp_path,
+        model,
+        [SGD([*model.parameters(), *network.parameters()], 1e-3)],
+        n_steps=3,
+        loss=lambda out, x: -F.cross_entropy(network(out), labels(x)),
+    )
+    assert ("negated_loss", 0, ("(root)",)) in alerts
+
+
 class Judge(nn.Module):
     """Deep layers, and two answers."""
 

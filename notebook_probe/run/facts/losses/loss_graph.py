@@ -23,7 +23,7 @@ from notebook_probe.run.facts.losses.dropped_outputs import DroppedOutputs
 from notebook_probe.run.facts.losses.linear_stacks import n_stacked
 from notebook_probe.run.facts.losses.log_losses import LogLosses
 from notebook_probe.run.facts.losses.loss_ends import LossEnds, links
-from notebook_probe.run.facts.losses.negations import negation
+from notebook_probe.run.facts.losses.negations import is_in_front, negation
 from notebook_probe.run.facts.losses.repeated_passes import RepeatedPasses
 from notebook_probe.run.facts.losses.token_targets import TokenTargets
 from notebook_probe.run.facts.losses.triplets import TripletOrder
@@ -66,6 +66,7 @@ class LossGraph:
         self._read_in, self._n_read = -1, 0
         self._made: dict[int, Tensor] = {}
         self._n_negated = 0
+        self._is_in_front = False
         self.listens = False
         """The graph of the next pass is to be read."""
         self.n_classes = 0
@@ -114,7 +115,7 @@ class LossGraph:
                     continue
                 self._read_in, has_read = step, True
                 if is_first:
-                    self._read_first(root, modules, known, leaves)
+                    self._read_first(root, modules, known, leaves, nodes)
                     self._read_value(root)
                     self._look_at_products(nodes)
                 else:
@@ -128,10 +129,12 @@ class LossGraph:
         modules: Mapping[str, nn.Module],
         known: set[int],
         leaves: Mapping[int, Tensor],
+        nodes: Sequence[Node],
     ) -> None:
         """Read the graph of a step's first pass; later ones may be of other networks, too."""
         if self.wanted:
             self.reached = self.wanted & leaves.keys()
+        self._is_in_front = is_in_front(nodes, known)
         with own_call():  # a checkpoint calls its modules again for what it has not kept
             if (root := loss.grad_fn) is not None:
                 self._read(loss, root)
@@ -181,7 +184,9 @@ class LossGraph:
     def learns_its_input(self) -> bool:
         """Return whether a prompt or a perturbation is trained in front of a whole network."""
         model = self._model()
-        return model is not None and learns_its_input(model, self._updates.optimizers)
+        return self._is_in_front or (
+            model is not None and learns_its_input(model, self._updates.optimizers)
+        )
 
     def _read_ends(self, loss: Tensor) -> None:
         """Read what a loss takes, and of which shapes."""

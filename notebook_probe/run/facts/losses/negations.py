@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Set
+
 from torch import Tensor
 from torch.autograd.graph import Node
 
 from notebook_probe.examine.checks.values import past_shapes
 from notebook_probe.run.facts.losses.loss_ends import links
 
-__all__ = ["negation"]
+__all__ = ["is_in_front", "negation"]
 
 LONGEST_CHAIN = 12
 """Nodes from the loss on that are looked through."""
@@ -18,6 +20,8 @@ DISTANCES = (
     *("NormBackward", "LinalgVectorNormBackward", "SqrtBackward"),
     *("CdistBackward", "EuclideanDistBackward"),  # of up to 25 rows, and of more
 )
+LAYERS = ("Addmm", "Mm", "Convolution", "Bmm", "Baddbmm")
+TURNS = ("TBackward0", "TransposeBackward0", "PermuteBackward0")
 READINGS_OF_A_FACTOR = 3
 """Readings in a row with a factor of -1: in a single one it may be a reward."""
 
@@ -36,6 +40,23 @@ def negation(root: Node) -> int:
         elif name not in ("MeanBackward0", "SumBackward0", "IndexBackward0"):
             return 0
     return 0
+
+
+def is_in_front(nodes: Iterable[Node], known: Set[int]) -> bool:
+    """Return whether all layers of a graph are of another network than these parameters are.
+
+    So it is where a perturbation of a network's inputs alone is watched.
+    """
+    layers = [node for node in nodes if node.name().startswith(LAYERS)]
+    given = [_unturned(one) for node in layers for one, _ in node.next_functions]
+    return bool(layers) and not any(id(getattr(one, "variable", None)) in known for one in given)
+
+
+def _unturned(node: Node | None) -> Node | None:
+    """Return the first node from this one on that neither reshapes nor transposes."""
+    node = past_shapes(node)
+    is_turn = node is not None and node.name() in TURNS
+    return past_shapes(node.next_functions[0][0]) if node is not None and is_turn else node
 
 
 def _is_hinge_of_distances(node: Node) -> bool:
