@@ -13,7 +13,7 @@ from notebook_probe.examine.findings import Finding
 from notebook_probe.examine.subject import Subject, first_output
 from notebook_probe.probes.step.containers import tensors_of
 
-__all__ = ["RANGES", "are_classes", "inputs", "past_shapes", "targets"]
+__all__ = ["RANGES", "SHAPES", "are_classes", "inputs", "past_shapes", "targets"]
 
 MOST_SPREAD, MOST_OFFSET = 30.0, 10.0
 """Standard deviation of inputs, and distance of their mean from 0 in units of it."""
@@ -30,6 +30,7 @@ RANGES = {
 SHAPES = {"ViewBackward0", "SqueezeBackward0", "SqueezeBackward1", "ReshapeAliasBackward0",
           "SelectBackward0", "UnsafeViewBackward0", "CloneBackward0", "ToCopyBackward0",
           "UnsqueezeBackward0", "AliasBackward0"}  # fmt: skip
+"""Nodes that change a shape or a type alone."""
 
 
 def inputs(subject: Subject) -> Iterator[Finding]:

@@ -173,6 +173,11 @@ def test_labels_of_a_model_whose_lookups_are_not_known_are_not_its_inputs(
     assert found == ["targets_shifted"] * is_named
 
 
+def each(model: nn.Module, s: Tensor) -> Tensor:
+    """Return the loss of each token."""
+    return F.cross_entropy(model(s[:, :-1]).transpose(1, 2), s[:, 1:], reduction="none")
+
+
 @pytest.mark.parametrize("side", ["ends", "beginnings"])
 @pytest.mark.parametrize(
     "step",
@@ -180,6 +185,8 @@ def test_labels_of_a_model_whose_lookups_are_not_known_are_not_its_inputs(
         lambda model, s: flat(model(s[:, :-1]), s[:, 1:], ignored=-1),
         lambda model, s: shifts_itself(model, s, s),  # behind the padding the last one is ignored
         lambda model, s: flat(model(s[:, :-1]), s[:, 1:].byte(), ignored=99),
+        lambda model, s: each(model, s).mean(),
+        lambda model, s: each(model, s).view(N_ROWS, -1).sum() / N_ROWS,
     ],
 )
 def test_padding_that_the_loss_counts_is_a_remark_with_its_share(
@@ -197,9 +204,16 @@ def test_padding_that_the_loss_counts_is_a_remark_with_its_share(
 
 def masked(model: nn.Module, s: Tensor) -> Tensor:
     """Return a loss without padding, which is left out by hand."""
-    targets, logits = s[:, 1:], model(s[:, :-1])
-    each = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")
-    return (each * (targets != 0)).sum() / (targets != 0).sum()
+    is_text = s[:, 1:] != 0
+    return (each(model, s) * is_text).sum() / is_text.sum()
+
+
+def selected(model: nn.Module, s: Tensor) -> Tensor:
+    return 0.5 * each(model, s)[s[:, 1:] != 0].mean()
+
+
+def filled(model: nn.Module, s: Tensor) -> Tensor:
+    return each(model, s).masked_fill(s[:, 1:] == 0, 0).mean()
 
 
 def weighted(model: nn.Module, s: Tensor) -> Tensor:
@@ -213,7 +227,7 @@ def states(model: nn.Module, s: Tensor) -> Tensor:
     return flat(model(s), (begun + torch.arange(N_TOKENS)).clamp(max=6))
 
 
-@pytest.mark.parametrize("step", [masked, weighted, states])
+@pytest.mark.parametrize("step", [masked, selected, filled, weighted, states])
 def test_padding_that_is_left_out_by_hand_and_last_states_are_fine(
     step: Step, tmp_path: Path
 ) -> None:

@@ -164,7 +164,7 @@ class LossGraph:
             self.n_classes = _n_classes(of_classes) or self.n_classes
             self.is_of_list = are_of_a_list(of_classes)
             self.targets.read(of_classes)
-            self._tokens.read(of_classes, self._read_in)
+            self._tokens.read(of_classes, root, self._read_in)
 
     def _read_value(self, loss: Tensor) -> None:
         """Read the first loss of a contrast: a queue of keys is random until it was filled."""

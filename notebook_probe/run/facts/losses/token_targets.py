@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.graph import Node
 
+from notebook_probe.examine.checks.values import SHAPES
 from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.losses.batch_softmax import shape_of
 from notebook_probe.run.facts.losses.class_targets import ignored_index
+from notebook_probe.run.facts.losses.loss_ends import links
 
 __all__ = ["TokenTargets"]
 
@@ -113,16 +116,19 @@ class TokenTargets:
         self._padding: list[int | None] = []
         self._ignored: list[float] = []
 
-    def read(self, of_classes: Node, step: int) -> None:
-        """Compare the targets with the inputs of the call, on the training thread."""
+    def read(self, of_classes: Node, root: Node, step: int) -> None:
+        """Compare the targets with the inputs of the call, on the training thread.
+
+        ``root`` is the node of the loss, which is made of the cross entropy.
+        """
         given = self._given.take()
         targets = getattr(of_classes, "_saved_target", None)
         if type(targets) is not Tensor or targets.is_meta or targets.numel() < FEWEST:
             return
         ignored, table = ignored_index(of_classes), _table(of_classes, targets.numel())
         is_table = table is not None and table.shape[0] >= FEWEST_ROWS and table.shape[1] > 1
-        # Without a sum, what follows may leave some of them out; frames have no padding by number.
-        if table is not None and is_table and given.takes_any and _is_summed(of_classes):
+        # Frames have no padding by number.
+        if table is not None and is_table and given.takes_any and _counts_each(of_classes, root):
             rows = targets.reshape(table.shape)
             read = [*_ends(rows, ignored, of_classes), *_ends(rows.flip(1), ignored, of_classes)]
             self._later.read(read, partial(self._judge_ends, step))
@@ -224,9 +230,16 @@ def _scores(of_classes: Node) -> tuple[int, ...]:
     return () if given is None else shape_of(given)
 
 
-def _is_summed(of_classes: Node) -> bool:
-    """Return whether a cross entropy is a sum or a mean, in which each target counts."""
-    return getattr(of_classes, "_saved_reduction", 0) != 0
+def _counts_each(of_classes: Node, root: Node) -> bool:
+    """Return whether each target counts: nothing leaves some out before all are summed.
+
+    A mask would be a product, or a selection.
+    """
+    if getattr(of_classes, "_saved_reduction", 0) != 0:
+        return True
+    behind = [*takewhile(lambda node: node is not of_classes, links(root))]
+    made_of = next((node for node in reversed(behind) if node.name() not in SHAPES), root)
+    return made_of.name() in ("MeanBackward0", "SumBackward0")
 
 
 def _ends(rows: Tensor, ignored: int, of_classes: Node) -> list[Tensor]:
