@@ -40,7 +40,7 @@ COLUMNS = {
     "settled": 60,
 }
 WARM_STEPS, MOST_STEPS = 400, 3000
-IN_A_ROW = 16
+IN_A_ROW = 4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

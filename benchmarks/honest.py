@@ -43,7 +43,7 @@ COLUMNS = {
 NEAR = 0.9, 1.1
 BUDGET = 5.0
 WARM_S, WARM_STEPS, SETTLED_STEPS = 0.4, 40, 400
-IN_A_ROW = 16
+IN_A_ROW = 4
 """Steps of each of a pair where a budget decides what is measured."""
 
 

@@ -196,7 +196,7 @@ class Updates:
             values = groups[group]["params"] if group < len(groups) else ()
             last = values[place] if place < len(values) else None
         if last is None or frame is None or usual is None or id(last) != usual.identity:
-            if self._is_another(optimizer):
+            if id(optimizer) in self._others and self._is_another(optimizer):
                 self.n_elsewhere += 1
                 return
             self._usual.pop(id(optimizer), None)

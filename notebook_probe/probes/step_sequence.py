@@ -389,8 +389,10 @@ class StepSequence:
             self._is_opening = False
 
     def _close_before_next(self) -> None:
-        self.catch_up()
-        if self.clock.has_stepped:
+        frame = self.training.frame
+        if frame is not None and frame.step > self.clock.step:
+            self.catch_up()
+        if self.clock.stepped:
             self._close_frame()
         elif self.clock.has_raised:  # what was read for that update is forgotten
             self.clock.has_raised, self.n_forwards = False, 0

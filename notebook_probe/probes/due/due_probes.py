@@ -288,11 +288,12 @@ class DueProbes:
         known = self._due  # which another thread may drop, as a run is closed
         if known is not None and known[0] == step:
             return known[1]
-        if self.is_to_regroup or self._has_failed:
+        if self._budget.factors is not self._factors or self._has_failed:
             self._group()
         if step in self.rests:
             return NOTHING
-        self._end_rest(step)
+        if self.rests:
+            self._end_rest(step)
         if self._working:
             self._restart_clocks()
         is_whole, due = step in self._budget.whole, list[int]()

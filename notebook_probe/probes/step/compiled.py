@@ -114,7 +114,7 @@ def n_compiled() -> int:
 
 def has_compiled() -> bool:
     """Return whether anything has been compiled in this process."""
-    return n_compiled() > 0
+    return counters["frames"]["total"] > 0 or counters["stats"]["unique_graphs"] > 0
 
 
 class UnseenCalls:

@@ -245,7 +245,8 @@ class StepFrame(FramePart):
 
     def settle(self) -> None:
         """Decide which parts of the step count, and pool them."""
-        self.settle_passes()
+        if self._own is not None or self._asides:
+            self.settle_passes()
         parts, self._parts, self._loose = self._parts, (), None
         for part in parts:
             part.settle_passes()

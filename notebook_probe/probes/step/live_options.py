@@ -15,6 +15,7 @@ import threading
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -25,11 +26,20 @@ from torch.utils.hooks import RemovableHandle
 from notebook_probe.probes.step.phase import step_is_active
 from notebook_probe.uninterrupted import uninterrupted
 
-__all__ = ["GroupOption", "LiveOptions", "has_factors", "live_options", "options_by_id"]
+__all__ = [
+    "GroupOption",
+    "LiveOptions",
+    "has_factors",
+    "live_options",
+    "options_by_id",
+    "rate_of",
+]
 
 Option: TypeAlias = "float | Tensor"
 Group: TypeAlias = "dict[str, Any]"
 
+rate_of = methodcaller("get", "lr")
+"""Return the learning rate of a group, without a call of Python."""
 SCHEDULED_BY = {"lr": "initial_lr", "momentum": "base_momentum"}
 """Keys that torch's schedulers leave in the groups whose option they move."""
 
@@ -132,6 +142,8 @@ class LiveOptions:
     def step_ends(self, optimizer: Optimizer) -> None:
         """Leave the schedule in the groups."""
         self.has_begun = False
+        if not self.acts and [*map(rate_of, optimizer.param_groups)] == self.rates:
+            return  # nearly always
         if self.held:
             self._put_back()
         if self.first is not None:

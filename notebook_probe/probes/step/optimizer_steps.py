@@ -13,7 +13,6 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from operator import methodcaller
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -29,6 +28,7 @@ from notebook_probe.probes.step.live_options import (
     has_factors,
     live_options,
     options_by_id,
+    rate_of,
 )
 from notebook_probe.probes.step.phase import any_step_is_active, is_captured, step_is_active
 from notebook_probe.uninterrupted import uninterrupted, whole
@@ -65,7 +65,6 @@ class BeginListener(Listener, Protocol):
 _listeners: tuple[weakref.ref[Listener], ...] = ()
 _begin_listeners: tuple[weakref.ref[BeginListener], ...] = ()
 _lock = threading.RLock()  # a garbage collector may end a run in between
-_rate = methodcaller("get", "lr")
 _readers: weakref.WeakKeyDictionary[Optimizer, RemovableHandle] = weakref.WeakKeyDictionary()
 
 
@@ -120,7 +119,7 @@ def _before(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any])
         options = live_options(optimizer)
     if options.acts or kwargs or len(args) > 1 or optimizer._optimizer_step_pre_hooks:
         return _begin_in_parts(optimizer, args, kwargs, options)
-    if [*map(_rate, optimizer.param_groups)] == options.rates:
+    if [*map(rate_of, optimizer.param_groups)] == options.rates:
         options.has_begun, options.moves = True, False
         options.n_updates += 1
     else:
@@ -186,7 +185,7 @@ def _after(optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         if listener is not None and listener.rests_until <= now.number:
             listener.step_ends(optimizer)
     options.has_begun = False
-    if [*map(_rate, optimizer.param_groups)] != options.rates:
+    if [*map(rate_of, optimizer.param_groups)] != options.rates:
         options.step_ends(optimizer)
         _announce_to_all()
 

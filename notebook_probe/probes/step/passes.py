@@ -99,7 +99,8 @@ class BackwardPasses:
         if not self._known:
             return 0
         ended = self._ended
-        returned = ended.count(BackwardKind.RETURNED) if self.have_accumulated else 0
+        have_accumulated = BackwardKind.ACCUMULATED in ended
+        returned = ended.count(BackwardKind.RETURNED) if have_accumulated else 0
         return ended.count(BackwardKind.DIFFERENTIATED) + returned
 
     @property
@@ -209,15 +210,24 @@ class Together:
         if leaf is None or gradient is None:
             self._is_known = False
         else:
-            others = [one for one in self._left if one.parameter is not leaf or not one.is_there]
-            self._left = [*others, LeftGradient.at(leaf, gradient)]
+            left = LeftGradient.at(leaf, gradient)
+            if self._left:
+                others = [
+                    one for one in self._left if one.parameter is not leaf or not one.is_there
+                ]
+                self._left = [*others, left]
+            else:
+                self._left = [left]
 
     @property
     def is_gone(self) -> bool:
         """True if none of the gradients is where the passes left them."""
         if self.n_open or not self._is_known:
             return False
-        return not any(left.is_there for left in self._left)
+        for left in self._left:  # at each update  # noqa: SIM110
+            if left.is_there:
+                return False
+        return True
 
     @property
     def was_cleared(self) -> bool:

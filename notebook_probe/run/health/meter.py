@@ -47,7 +47,9 @@ class Meter:
         self._cost.append(cost)
         self._is_due.append(is_due)
         self.total_s += seconds
-        self.total_cost_s += cost + (self._in_graphs_s if is_due else 0.0)
+        self.total_cost_s += cost
+        if is_due and (in_graphs := self._budget.in_graphs_s) > 0.0:  # NaN while it is not known
+            self.total_cost_s += in_graphs
         self._last = time.monotonic()
         self._rests = False
         self._budget.add(step, seconds, cost, planned, is_due)
