@@ -141,7 +141,7 @@ def watch(
         of loaded packages. In a continued record the new configuration replaces the old one, which
         an event keeps.
     budget : float or None, optional
-        Per cent of step time that measuring may cost. The first step is measured in full; then
+        Per cent of step time that watching may cost. The first step is measured in full; then
         presets, and quantities attached without a schedule, are measured at one of 2, 4, 8, ... due
         steps if needed, the most expensive first, and many modules in turns. ``status().budget``
         and an event say so. None measures every due step. See `Run.budget`.

@@ -97,8 +97,8 @@ class StepLoss:
     n_logged : int
         Steps of which the loop has logged a loss.
     applied_slots : frozenset of Slot or None
-        Where several optimizers step the model: parameters that the backward pass had come to which
-        was applied last; none if there was no pass to apply, None if there were several.
+        Parameters that the backward pass had come to which was applied last; none if there was no
+        pass to apply, None if there were several. Kept where several optimizers step the model.
     has_added : bool
         The last of several passes before an update has added to the gradients of the pass before.
     """

@@ -129,12 +129,13 @@ class ProbeActions(LiveActions):
         self._live.looking_back.take(state)
 
     def budget(self, percent: float | None) -> None:
-        """Limit measuring to ``percent`` of step time, with expensive quantities less often.
+        """Limit what watching costs to ``percent`` of step time, by measuring less often.
 
-        Only one of 2, 4, 8, ... due steps is then measured, for the most expensive quantities first
-        and for norms last; many modules are measured in turns. Every change is an event of the
-        record and shown in ``status().budget``. Quantities attached with an explicit schedule are
-        not changed. None measures every due step again.
+        Half of it is for measuring, even if the rest of watching costs more. Of the due steps only
+        one of 2, 4, 8, ... is then measured, for the most expensive quantities first and for norms
+        last; many modules are measured in turns. Every change is an event of the record and shown
+        in ``status().budget``. Quantities attached with an explicit schedule are not changed. None
+        measures every due step again.
 
         Raises
         ------
