@@ -216,6 +216,14 @@ def filled(model: nn.Module, s: Tensor) -> Tensor:
     return each(model, s).masked_fill(s[:, 1:] == 0, 0).mean()
 
 
+def long_chain(model: nn.Module, s: Tensor) -> Tensor:
+    """Return a masked loss, of which many operations are made."""
+    loss = filled(model, s)
+    for _ in range(3):
+        loss = loss.view(1).mean() * 1.5
+    return loss
+
+
 def weighted(model: nn.Module, s: Tensor) -> Tensor:
     weight = torch.ones(N_KINDS).index_fill(0, torch.tensor([0]), 0)
     return F.cross_entropy(model(s[:, :-1]).flatten(0, 1), s[:, 1:].flatten(), weight)
@@ -227,7 +235,7 @@ def states(model: nn.Module, s: Tensor) -> Tensor:
     return flat(model(s), (begun + torch.arange(N_TOKENS)).clamp(max=6))
 
 
-@pytest.mark.parametrize("step", [masked, selected, filled, weighted, states])
+@pytest.mark.parametrize("step", [masked, selected, filled, long_chain, weighted, states])
 def test_padding_that_is_left_out_by_hand_and_last_states_are_fine(
     step: Step, tmp_path: Path
 ) -> None:

@@ -18,7 +18,14 @@ from notebook_probe.alerts.rule import Severity
 from notebook_probe.examine.checks.values import RANGES, past_shapes
 from notebook_probe.run.facts.context import FactContext, root_mean_square
 
-__all__ = ["OF_PROBABILITIES", "OF_SQUARES", "LossEnds", "links", "saved_tensor"]
+__all__ = [
+    "LONGEST_CHAIN",
+    "OF_PROBABILITIES",
+    "OF_SQUARES",
+    "LossEnds",
+    "links",
+    "saved_tensor",
+]
 
 INFINITE = math.inf
 BOUNDS = RANGES | {
@@ -34,6 +41,8 @@ OF_LOGITS = "BinaryCrossEntropyWithLogitsBackward0"
 OF_PROBABILITIES = "BinaryCrossEntropyBackward0"
 MOST_LINKS = 8
 """Nodes between a loss and what it compares."""
+LONGEST_CHAIN = 12
+"""Nodes from the loss on among which a kind of loss is looked for."""
 FEWEST = 16
 """Targets that are enough for a variance."""
 N_READINGS = 5

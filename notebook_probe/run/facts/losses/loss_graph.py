@@ -22,7 +22,7 @@ from notebook_probe.run.facts.losses.class_targets import ClassTargets, are_of_a
 from notebook_probe.run.facts.losses.dropped_outputs import DroppedOutputs
 from notebook_probe.run.facts.losses.linear_stacks import n_stacked
 from notebook_probe.run.facts.losses.log_losses import LogLosses
-from notebook_probe.run.facts.losses.loss_ends import LossEnds, links
+from notebook_probe.run.facts.losses.loss_ends import LONGEST_CHAIN, LossEnds, links
 from notebook_probe.run.facts.losses.negations import is_in_front, negation
 from notebook_probe.run.facts.losses.repeated_passes import RepeatedPasses
 from notebook_probe.run.facts.losses.token_targets import TokenTargets
@@ -38,8 +38,6 @@ READ_AT: frozenset[int] = frozenset(
 MOST_PASSES = 4
 """Passes of such a step that are read: of several networks, or of several losses."""
 MOST_NODES = 5000
-LONGEST_CHAIN = 12
-"""Nodes from the loss on that are looked through."""
 FAR_BELOW = 0.1
 """Share of the loss of guessing that no network has which has not learned."""
 DIFFERENCES = ("SubBackward0", "MseLossBackward0", "L1LossBackward0", "SmoothL1LossBackward0")

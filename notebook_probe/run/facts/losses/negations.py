@@ -8,12 +8,10 @@ from torch import Tensor
 from torch.autograd.graph import Node
 
 from notebook_probe.examine.checks.values import past_shapes
-from notebook_probe.run.facts.losses.loss_ends import links
+from notebook_probe.run.facts.losses.loss_ends import LONGEST_CHAIN, links
 
 __all__ = ["is_in_front", "negation"]
 
-LONGEST_CHAIN = 12
-"""Nodes from the loss on that are looked through."""
 FLOORED = ("NllLoss", "MseLoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BinaryCrossEntropy")
 """Losses that are never below 0."""
 DISTANCES = (

@@ -16,7 +16,7 @@ from notebook_probe.examine.checks.values import SHAPES
 from notebook_probe.run.facts.context import FactContext
 from notebook_probe.run.facts.losses.batch_softmax import shape_of
 from notebook_probe.run.facts.losses.class_targets import ignored_index
-from notebook_probe.run.facts.losses.loss_ends import links
+from notebook_probe.run.facts.losses.loss_ends import LONGEST_CHAIN, links
 
 __all__ = ["TokenTargets"]
 
@@ -237,7 +237,7 @@ def _counts_each(of_classes: Node, root: Node) -> bool:
     """
     if getattr(of_classes, "_saved_reduction", 0) != 0:
         return True
-    behind = [*takewhile(lambda node: node is not of_classes, links(root))]
+    behind = [*takewhile(lambda node: node is not of_classes, links(root, LONGEST_CHAIN))]
     made_of = next((node for node in reversed(behind) if node.name() not in SHAPES), root)
     return made_of.name() in ("MeanBackward0", "SumBackward0")
 
