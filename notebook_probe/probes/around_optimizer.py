@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from notebook_probe.model.changes import registrations
 from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.due.due_probes import DueProbes
 from notebook_probe.probes.due.readings import DueFrame
@@ -102,10 +103,20 @@ class UsualUpdate(NamedTuple):
 
 
 class OtherOptimizer(NamedTuple):
-    """An optimizer that holds no parameter of the model, and the identities of those it holds."""
+    """An optimizer that holds no parameter of the model.
+
+    Attributes
+    ----------
+    optimizer : weak reference to Optimizer
+    held : list of int
+        Identities of the parameters that it holds.
+    n_registered : int
+        Modules and parameters registered in this process by then: the model may get one later.
+    """
 
     optimizer: weakref.ref[Optimizer]
     held: list[int]
+    n_registered: int
 
 
 class Updates:
@@ -357,7 +368,11 @@ class Updates:
     def _is_another(self, optimizer: Optimizer) -> bool:
         """Return whether an optimizer is known to hold no parameter of this model."""
         known = self._others.get(id(optimizer))
-        if known is None or known.optimizer() is not optimizer:
+        if (
+            known is None
+            or known.optimizer() is not optimizer
+            or known.n_registered != registrations.n
+        ):
             return False
         groups = map(_parameters, optimizer.param_groups)
         return [*map(id, chain.from_iterable(groups))] == known.held
@@ -368,7 +383,8 @@ class Updates:
             self._others.clear()  # some may be gone
         groups = map(_parameters, optimizer.param_groups)
         held = [*map(id, chain.from_iterable(groups))]
-        self._others[id(optimizer)] = OtherOptimizer(weakref.ref(optimizer), held)
+        found = weakref.ref(optimizer), held, registrations.n
+        self._others[id(optimizer)] = OtherOptimizer(*found)
 
     def _learn_usual(self, steps: StepOwner, optimizer: Optimizer) -> None:
         """Learn what the next update need not find again, after one at rest."""

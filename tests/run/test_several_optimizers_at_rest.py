@@ -168,6 +168,30 @@ def test_steps_of_any_kinds_have_the_losses_that_due_ones_have(
     assert recorded(program, every=10**6) == recorded(program, every=1)
 
 
+def test_an_optimizer_whose_layer_the_model_gets_later_is_its_own_from_then_on(
+    watch: Watch,
+) -> None:
+    torch.manual_seed(0)
+    model, head = nn.Sequential(nn.Linear(4, 4)), nn.Linear(4, 4)
+    optimizers = [SGD(one.parameters(), lr=0.01) for one in (model, head)]
+    run = watch(model)
+    norms = []
+    for n in range(2 * N_STEPS):
+        if n == N_STEPS:
+            model.append(head)
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        output = model(batch(n)) if n >= N_STEPS else head(model(batch(n)))
+        output.square().mean().backward()
+        gradients = [one.grad for one in head.parameters() if one.grad is not None]
+        norms.append(nn.utils.get_total_norm(gradients).item())
+        for optimizer in optimizers:
+            optimizer.step()
+    found = run.series("1", "grad_norm")
+    assert found.step.values.tolist() == [*range(N_STEPS, 2 * N_STEPS)]
+    assert found.values.tolist() == pytest.approx(norms[N_STEPS:])
+
+
 @pytest.mark.parametrize("place", [0, 1])
 def test_an_optimizer_that_gets_a_parameter_of_the_model_is_its_own_from_then_on(
     place: int, watch: Watch

@@ -7,6 +7,7 @@ import weakref
 from torch import nn
 from torch.optim import Optimizer
 
+from notebook_probe.model.changes import registrations
 from notebook_probe.model.parameter_slots import Slot, slots_below
 
 __all__ = ["Ownership"]
@@ -26,7 +27,10 @@ class Ownership:
         # By identity, with their place to make sure: weak references to parameters would keep torch
         # from swapping their contents.
         self._own: dict[int, Slot] = {}
-        self._strangers: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
+        # How many parameters they hold, and what was registered when none was the model's.
+        self._strangers: weakref.WeakKeyDictionary[Optimizer, tuple[int, int]] = (
+            weakref.WeakKeyDictionary()
+        )
 
     def has(self, optimizer: Optimizer) -> bool:
         """Return whether the optimizer holds a parameter of this model."""
@@ -47,7 +51,8 @@ class Ownership:
     def _has_now(self, optimizer: Optimizer) -> bool:
         """Find the model's present parameters, and return whether the optimizer holds one."""
         values = [value for group in optimizer.param_groups for value in group["params"]]
-        if self._strangers.get(optimizer) == len(values):
+        here = len(values), registrations.n
+        if self._strangers.get(optimizer) == here:
             return False
         model = self._model()
         if model is None:
@@ -58,5 +63,5 @@ class Ownership:
             return False
         is_ours = any(id(value) in self._own for value in values)
         if not is_ours:
-            self._strangers[optimizer] = len(values)
+            self._strangers[optimizer] = here
         return is_ours
