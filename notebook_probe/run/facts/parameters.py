@@ -24,8 +24,10 @@ from notebook_probe.run.facts.unwritten import N_UNWRITTEN, UnwrittenUpdates, is
 
 __all__ = ["WhoTrains", "learns_its_input"]
 
-RARELY, CENSUS = 4, 32
-"""Steps between two looks at least, and parameters of an optimizer that are looked at per step."""
+RARELY, SELDOM, LATE = 4, 32, 16
+"""Updates between two looks: at least, at most, and else those so far divided by ``LATE``."""
+CENSUS = 32
+"""Parameters of an optimizer that are looked at per update."""
 WRITTEN_EVERY = 4
 """Number of looks of which one also asks whether the update writes to the parameters."""
 COMPARED_AT = (5, 50, 500, 5000)
@@ -151,7 +153,8 @@ class WhoTrains:
         is_census = n >= self._next_census.get(optimizer, 0)
         if is_census or is_in_doubt:
             values = _values(optimizer)
-            self._next_census[optimizer] = n + max(RARELY, len(values) // CENSUS)
+            usual = min(max(RARELY, n // LATE), SELDOM)
+            self._next_census[optimizer] = n + max(usual, len(values) // CENSUS)
             self._n_censuses += is_census
             if frozen := [one for one in values if not one.requires_grad]:
                 self._look_at_frozen(frozen, step)

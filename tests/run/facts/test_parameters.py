@@ -14,6 +14,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.optim import SGD, Adam, Optimizer
 
 import notebook_probe as nbp
+from notebook_probe.run.facts.parameters import LATE, RARELY, SELDOM
 from tests.run.facts.trained import Said, small, train_it
 
 
@@ -140,6 +141,23 @@ def test_a_frozen_layer_that_its_old_gradient_still_moves_is_named(
     )
     assert alerts == ({("frozen_but_moving", 12, ("0",))} if named else set())
     assert remarks == {("frozen_late", 12, ("0",))}, "it was trained until step 10"
+
+
+@pytest.mark.parametrize("late", [41, 303, 805])
+def test_a_layer_that_is_frozen_later_is_found_after_a_sixteenth_of_the_updates_at_most(
+    late: int, tmp_path: Path
+) -> None:
+    model = small()
+
+    def then(step: int) -> None:
+        if step == late:
+            model[0].requires_grad_(False)
+
+    optimizer = SGD(model.parameters(), lr=0.001)
+    _, remarks = train_it(tmp_path, model, [optimizer], n_steps=late + 40, then=then)
+    assert {(rule, places) for rule, _, places in remarks} == {("frozen_late", ("0",))}
+    [step] = [step for _, step, _ in remarks]
+    assert 0 <= step - late <= min(max(late // LATE, RARELY), SELDOM)
 
 
 @pytest.mark.parametrize("since", ["the beginning", "its own optimizer's turn"])
