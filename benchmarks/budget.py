@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 import notebook_probe as nbp
-from benchmarks.pairs import paired
+from benchmarks.pairs import IN_A_ROW, paired
 from benchmarks.peers.ours import begin
 from benchmarks.selection import add_selection
 from benchmarks.small_workloads import OPTIMIZERS, SIZES, small_workload
@@ -40,7 +40,6 @@ COLUMNS = {
     "settled": 60,
 }
 WARM_STEPS, MOST_STEPS = 400, 3000
-IN_A_ROW = 4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from unittest import mock
 
 import torch
 
-from benchmarks.pairs import paired
+from benchmarks.pairs import IN_A_ROW, paired
 from benchmarks.peers.ours import begin
 from benchmarks.selection import add_selection
 from benchmarks.small_workloads import OPTIMIZERS, SIZES, small_workload
@@ -43,8 +43,6 @@ COLUMNS = {
 NEAR = 0.9, 1.1
 BUDGET = 5.0
 WARM_S, WARM_STEPS, SETTLED_STEPS = 0.4, 40, 400
-IN_A_ROW = 4
-"""Steps of each of a pair where a budget decides what is measured."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

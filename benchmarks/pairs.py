@@ -16,7 +16,10 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Pairs", "Step", "alone", "paired"]
+__all__ = ["IN_A_ROW", "Pairs", "Step", "alone", "paired"]
+
+IN_A_ROW = 4
+"""Steps of each of a pair where a budget decides what is measured."""
 
 Step: TypeAlias = Callable[[], None]
 Array: TypeAlias = npt.NDArray[np.float64]

@@ -7,20 +7,17 @@ import time
 import weakref
 from collections.abc import Callable
 from functools import partial
-from itertools import chain
-from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from notebook_probe.model.changes import registrations
 from notebook_probe.model.parameter_slots import Slot
 from notebook_probe.probes.due.due_probes import DueProbes
 from notebook_probe.probes.due.readings import DueFrame
 from notebook_probe.probes.loss import backwards
-from notebook_probe.probes.loss.step_loss import StepLoss
+from notebook_probe.probes.loss.step_loss import NO_SLOTS, StepLoss
 from notebook_probe.probes.loss.uncleared import UnclearedGradients
 from notebook_probe.probes.parameters.first_gradients import FirstGradients
 from notebook_probe.probes.parameters.ownership import Ownership
@@ -38,10 +35,6 @@ __all__ = ["StepOwner", "Updates"]
 
 NO_BACKWARD = -1
 """Number that torch gives for the current backward outside of any."""
-
-MOST_OTHERS = 64
-"""Optimizers of other models that are remembered."""
-_parameters = itemgetter("params")
 
 DISCARDED = "discarded_backwards"
 """Passes of the step whose gradients were cleared before its update."""
@@ -102,23 +95,6 @@ class UsualUpdate(NamedTuple):
     slots: frozenset[Slot] | None
 
 
-class OtherOptimizer(NamedTuple):
-    """An optimizer that holds no parameter of the model.
-
-    Attributes
-    ----------
-    optimizer : weak reference to Optimizer
-    held : list of int
-        Identities of the parameters that it holds.
-    n_registered : int
-        Modules and parameters registered in this process by then: the model may get one later.
-    """
-
-    optimizer: weakref.ref[Optimizer]
-    held: list[int]
-    n_registered: int
-
-
 class Updates:
     """Listener of every optimizer's steps, which reads the affected parameters of its model.
 
@@ -142,7 +118,6 @@ class Updates:
         """Nothing is read in the open step: whether it has stepped the clock learns later, too."""
         self._stepped_in = NO_BACKWARD
         self._usual: dict[int, UsualUpdate] = {}
-        self._others: dict[int, OtherOptimizer] = {}
         self._inner: list[Optimizer] = []  # that have stepped within the step of another
         self.thread, self.shared = 0, SharedSteps()
         """The thread that opened the step, and the steps in which another one called the model."""
@@ -207,7 +182,7 @@ class Updates:
             values = groups[group]["params"] if group < len(groups) else ()
             last = values[place] if place < len(values) else None
         if last is None or frame is None or usual is None or id(last) != usual.identity:
-            if id(optimizer) in self._others and self._is_another(optimizer):
+            if self._ownership.excludes(optimizer):
                 self.n_elsewhere += 1
                 return
             self._usual.pop(id(optimizer), None)
@@ -220,7 +195,7 @@ class Updates:
         if self.loss.listens and not self.loss.applied_at_rest(frame, optimizer, usual.slots):
             self._apply_loss(frame, optimizer)
             if usual.slots is not None:  # which may be those of the first steps
-                del self._usual[id(optimizer)]
+                self._usual.pop(id(optimizer), None)  # another thread may have met one more
         now = running.now
         since, now.lap = now.lap, time.perf_counter()
         frame.seconds += now.lap - since
@@ -233,7 +208,6 @@ class Updates:
         begun = steps.clock.begun
         if (begun is None or begun() is not optimizer) and not self._ownership.has(optimizer):
             self.n_elsewhere += 1
-            self._learn_another(optimizer)
             return
         clock = steps.clock
         if optimizer not in self._met:
@@ -315,9 +289,7 @@ class Updates:
             return
         begun, frame = steps.clock.begun, steps.training.frame
         is_known = begun is not None and begun() is optimizer  # as it began
-        if frame is None or (not is_known and self._is_another(optimizer)):
-            return
-        if not (is_known or self._ownership.has(optimizer)):
+        if frame is None or not (is_known or self._ownership.has(optimizer)):
             return
         usual, clock = self._usual.get(id(optimizer)), steps.clock
         if (
@@ -365,30 +337,10 @@ class Updates:
         frame.seconds += lap()
         self._learn_usual(steps, optimizer)
 
-    def _is_another(self, optimizer: Optimizer) -> bool:
-        """Return whether an optimizer is known to hold no parameter of this model."""
-        known = self._others.get(id(optimizer))
-        if (
-            known is None
-            or known.optimizer() is not optimizer
-            or known.n_registered != registrations.n
-        ):
-            return False
-        groups = map(_parameters, optimizer.param_groups)
-        return [*map(id, chain.from_iterable(groups))] == known.held
-
-    def _learn_another(self, optimizer: Optimizer) -> None:
-        """Learn that an optimizer holds no parameter of this model."""
-        if len(self._others) >= MOST_OTHERS:
-            self._others.clear()  # some may be gone
-        groups = map(_parameters, optimizer.param_groups)
-        held = [*map(id, chain.from_iterable(groups))]
-        found = weakref.ref(optimizer), held, registrations.n
-        self._others[id(optimizer)] = OtherOptimizer(*found)
-
     def _learn_usual(self, steps: StepOwner, optimizer: Optimizer) -> None:
         """Learn what the next update need not find again, after one at rest."""
-        clock, settled, slots = steps.clock, self.uncleared.settled_last, self.loss.applied_slots
+        clock, settled = steps.clock, self.uncleared.settled_last
+        slots = self.loss.applied_slots if self.loss.listens else NO_SLOTS
         is_settled = settled is not None and settled() is optimizer
         is_only = len(clock.stepped) == len(self._met) == 1
         is_shared = len(self._met) > 1 and slots is not None

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
 
 import notebook_probe as nbp
+from notebook_probe.probes.around_optimizer import Updates
+from notebook_probe.probes.due.readings import DueFrame
 from tests.run.conftest import Watch
 from tests.run.loops import batch
 
@@ -40,7 +42,7 @@ class Net(nn.Module):
 
 
 class Training:
-    """Steps of many kinds, of a model with two optimizers and beside a model of another one."""
+    """Steps of many kinds: a model has two optimizers, and another model is trained beside it."""
 
     def __init__(self) -> None:
         torch.manual_seed(0)
@@ -166,6 +168,24 @@ def test_steps_of_any_kinds_have_the_losses_that_due_ones_have(
     program: Sequence[Sequence[str]],
 ) -> None:
     assert recorded(program, every=10**6) == recorded(program, every=1)
+
+
+def test_an_optimizer_that_another_thread_meets_meanwhile_stops_no_update(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, apply = Training(), Updates._apply_loss
+
+    def meets(updates: Updates, frame: DueFrame, optimizer: Optimizer) -> None:
+        apply(updates, frame, optimizer)
+        updates._usual = {}  # as `meet` does
+
+    run = watch(one.model, probes=[])
+    run.attach("", passed_on, nbp.Steps({10**9}))
+    for _ in range(N_STEPS):
+        one.both()
+    monkeypatch.setattr(Updates, "_apply_loss", meets)
+    one.two_passes()
+    assert len(run.series("", "backward_loss")) == N_STEPS + 1
 
 
 def test_an_optimizer_whose_layer_the_model_gets_later_is_its_own_from_then_on(

@@ -24,7 +24,7 @@ from notebook_probe.probes.parameters.scalers import scaler_calling
 from notebook_probe.probes.step.phase import PhaseOfThread
 from notebook_probe.quantities.reduce.stat import Number
 
-__all__ = ["StepLoss"]
+__all__ = ["NO_SLOTS", "StepLoss"]
 
 MOST_PASSES = 64
 """Maximum number of kept passes between which gradients were cleared; one update needs no more."""
